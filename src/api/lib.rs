@@ -132,7 +132,7 @@ pub use run_sidecars::{ControlOutcome, ControlRequest, control_requests, request
 pub use run_types::{
     AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Attached, CommandResult,
     DecisionPreview, ExecutionOptions, LaunchRequest, Launched, NewArtifact, ResumeMode, RunCommand,
-    RunDetail, StepState, StepView, StoredArtifact, TargetChoice,
+    RunDetail, StepState, StepView, StoredArtifact, SuppliedFile, TargetChoice,
 };
 pub use scaffold::{Scaffold, ScaffoldResult, ScriptLanguage, id_problem, scaffold};
 pub use schema::{schema, schema_drift};

@@ -10,10 +10,11 @@ use super::operations::Scope;
 use super::run_history::EarlierAttempt;
 use super::session_client::SessionAccess;
 use super::{Code, LocalFiles};
+use skills_config::quoted;
 use skills_model::{Choice, Expiry, Verdict};
 use skills_runs::Artifact;
 use skills_skill::contract::Conformance;
-use skills_skill::{AttachTarget, EffectMode, SkillId};
+use skills_skill::{AttachTarget, EffectMode, SkillId, safe_text};
 use skills_store::{
     AuditMode, Checkpoint, IdempotencyOutcome, RecordedDecision, RunEvent, RunId, RunRecord, StepStatus,
 };
@@ -288,6 +289,9 @@ pub struct DecisionPreview {
     /// Its outputs, which a result stated for an unknown outcome must match.
     #[serde(default)]
     pub outputs: InputFields,
+    /// Files of the run that are passed to its scripts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<SuppliedFile>,
     /// Digest to which the decision is bound.
     pub inputs_digest: String,
     /// Default approver, and the origin of the name.
@@ -312,6 +316,29 @@ pub struct DecisionPreview {
     /// The sidecar that requests a pause: after approval the run is paused until it is resumed.
     #[serde(default)]
     pub pause: Option<String>,
+}
+
+/// A file that a run passes to its scripts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct SuppliedFile {
+    /// Name in the work directory.
+    pub name: String,
+    /// Absolute path.
+    pub path: String,
+    /// SHA-256 of its content at launch: a script starts only with this content. Absent if an earlier version launched
+    /// the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+}
+
+impl SuppliedFile {
+    /// Returns it on one line: `pay.csv  /home/ann/pay.csv  sha256 9f…`. Name and path are quoted where one could be
+    /// taken for the rest of the line.
+    pub fn text(&self) -> String {
+        let digest = self.sha256.as_deref().unwrap_or("not recorded");
+        safe_text::line(&format!("{}  {}  sha256 {digest}", quoted(&self.name), quoted(&self.path)))
+            .into_owned()
+    }
 }
 
 /// A complete run.

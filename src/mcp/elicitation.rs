@@ -284,6 +284,9 @@ fn message(sheet: &DecisionPreview, onward: &NextSteps) -> String {
     line("effect", &sheet.capability_note);
     line("executed by", &sheet.binding);
     line("isolation", &sheet.isolation);
+    for file in &sheet.files {
+        line("file", &file.text());
+    }
     line("run", &sheet.run.0);
     let inputs = serde_json::to_string_pretty(&sheet.inputs).unwrap_or_else(|_| sheet.inputs.to_string());
     let inputs = if sheet.inputs.is_null() { DecisionPreview::CHANGED.to_owned() } else { inputs };
@@ -306,6 +309,7 @@ pub fn shown(text: &str, full_text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use skills_api::SuppliedFile;
     use skills_store::RunId;
 
     fn sheet() -> DecisionPreview {
@@ -325,6 +329,7 @@ mod tests {
             outputs: std::collections::BTreeMap::new(),
             irreversible: Some("cannot be undone".to_owned()),
             inputs: json!({ "total": 120.5, "note": "a\u{202e}b" }),
+            files: Vec::new(),
             inputs_digest: "9f".repeat(32),
             approver: None,
             since_ms: 0,
@@ -339,7 +344,9 @@ mod tests {
 
     #[test]
     fn elicitation_shows_the_complete_effect() {
-        let text = message(&sheet(), &NextSteps::Service);
+        let (name, path) = ("pay.csv".to_owned(), "/srv/pay.csv".to_owned());
+        let files = vec![SuppliedFile { name, path, sha256: Some("ab".repeat(32)) }];
+        let text = message(&DecisionPreview { files, ..sheet() }, &NextSteps::Service);
         for part in [
             "Books 120.50 EUR",
             "cannot be undone",
@@ -347,6 +354,7 @@ mod tests {
             "effect: standard, not idempotent",
             "executed by: POST https://ledger.internal/entries",
             "isolation: reaches the network",
+            &format!("file: pay.csv  /srv/pay.csv  sha256 {}", "ab".repeat(32)),
             "120.5",
             &"9f".repeat(32),
         ] {
@@ -374,6 +382,7 @@ mod tests {
             blocked: Some(text()),
             pause: Some(text()),
             inputs: json!({ "total": text(), "note": text() }),
+            files: vec![SuppliedFile { name: text(), path: text(), sha256: Some(text()) }],
             inputs_digest: text(),
             ..sheet()
         };
@@ -381,8 +390,8 @@ mod tests {
         for begin in ["skill: ", "inputs: ", "digest of the inputs: "] {
             assert_eq!(message.lines().filter(|line| line.starts_with(begin)).count(), 1, "{message}");
         }
-        // Those that the other sheet lacks: `cannot be accepted` and `after approval`.
-        assert_eq!(message.lines().count(), clean.lines().count() + 2, "{message}");
+        // Those that the other sheet lacks: `cannot be accepted`, `after approval` and `file`.
+        assert_eq!(message.lines().count(), clean.lines().count() + 3, "{message}");
     }
 
     #[test]

@@ -86,9 +86,9 @@ pub(super) struct Approvals {
 }
 
 impl Approvals {
-    /// Returns the digest of the question whether a step may run a call. It covers the contract and the code of this
-    /// run, so that an approval does not apply to another version. `edited` is code that is approved together with the
-    /// call.
+    /// Returns the digest of the question whether a step may run a call. It covers the contract, the code and the files
+    /// of this run, so that an approval does not apply to another version. `edited` is code that is approved together
+    /// with the call.
     pub fn question_digest(&self, step: &str, call: &str, edited: &BTreeMap<String, String>) -> String {
         let question = self.grants.question(step, call);
         if self.waits_for(step, &question) {
@@ -96,7 +96,12 @@ impl Approvals {
         }
         let mut code = self.run.options.pins.clone().unwrap_or_default();
         code.extend(edited.clone());
-        digest_of(&json!({"call": question, "contract": self.run.contract_digest, "code": code}))
+        let mut covered = json!({"call": question, "contract": self.run.contract_digest, "code": code});
+        let files = &self.run.options.file_digests;
+        if !files.is_empty() {
+            covered["files"] = json!(files);
+        }
+        digest_of(&covered)
     }
 
     /// Returns whether a step was approved to run this call.

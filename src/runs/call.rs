@@ -42,6 +42,8 @@ pub struct Call {
     pub unsandboxed: bool,
     /// Files for a script's work directory: file name to absolute path.
     pub files: BTreeMap<String, PathBuf>,
+    /// SHA-256 of these files, by name, as launched; empty for a run that was launched without them.
+    pub file_digests: BTreeMap<String, String>,
     /// Digests of what may execute the call, by binding, as launched and approved; `None` for a run that was launched
     /// without them.
     pub pins: Option<BTreeMap<String, String>>,
@@ -174,7 +176,9 @@ impl FailureKind {
             }
             Self::NotConfigured => "no binding is configured correctly",
             Self::Untrusted => "its binding is not trusted",
-            Self::SkillChanged => "its bundle changed since the run was launched or approved",
+            Self::SkillChanged => {
+                "its bundle or a file passed to it changed since the run was launched or approved"
+            }
             Self::NotConforming => "no binding has the required conformance level",
             Self::InvalidInputs => "its service rejected the inputs",
             Self::SafetyDenied => "this machine cannot execute it safely",

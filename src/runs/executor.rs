@@ -312,6 +312,7 @@ impl<'e> RunExecution<'e> {
             conformance: self.conformance,
             unsandboxed: run.options.unsandboxed,
             files: self.files.clone(),
+            file_digests: run.options.file_digests.clone(),
             pins: run.options.pins.clone(),
             log: self.writer.logs.sink(&scheduled.path),
         };

@@ -136,6 +136,10 @@ pub struct RunOptions {
     pub pins: Option<BTreeMap<String, String>>,
     /// Files handed to scripts: name in the work directory to absolute path.
     pub files: BTreeMap<String, String>,
+    /// SHA-256 of these files at launch, by name in the work directory: a script starts only with this content. Absent
+    /// if an earlier version launched it without them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub file_digests: BTreeMap<String, String>,
     /// What it is called in lists: the contract's template with its inputs, or its first inputs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,

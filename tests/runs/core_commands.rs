@@ -5,14 +5,18 @@ use crate::runs_place;
 use std::os::unix::process::ExitStatusExt as _;
 use std::sync::Arc;
 
-use runs_place::{TestHome, decide, launch, resume, run, sandbox, send_command, wait_for_completion};
+use runs_place::{
+    TestHome, decide, launch, request, resume, run, sandbox, send_command, wait_for_completion,
+};
 use rustix::process::{Signal, getpid, kill_process};
 use serde_json::{Value, json};
 use skills_api::{
-    AuditFilter, Code, CoreParts, Local, RunClient as _, RunCommand, StepState, StepView, list_commands,
+    AuditFilter, Code, CoreParts, ExecutionOptions, LaunchRequest, Local, RunClient as _, RunCommand,
+    StepState, StepView, SuppliedFile, list_commands,
 };
 use skills_model::{ApprovalReason, Choice, Gate, RunState, Verdict};
-use skills_store::{EventKind, RunRecord};
+use skills_skill::Digest;
+use skills_store::{EventKind, IdempotencyOutcome, RunRecord};
 use tokio_util::sync::CancellationToken;
 
 /// Writes a bundle whose one step pays, for longer than a test is patient, and may not be repeated.
@@ -274,6 +278,55 @@ async fn decisions_are_bound_to_every_file_a_step_can_read() {
     assert_eq!(refused.code, Code::ConfirmationRequired, "{refused}");
     let sheet = core.run(&waiting.id.0).await.unwrap().sheet.unwrap();
     assert_eq!(sheet.changed.as_deref(), Some("references/word.sh changed since the launch"));
+}
+
+/// A run of `ledger` with the input file `pay.csv`.
+fn with_file(key: Option<&str>) -> LaunchRequest {
+    let files = [("pay.csv".to_owned(), "pay.csv".to_owned())].into();
+    let idempotency_key = key.map(str::to_owned);
+    let options = ExecutionOptions { files, idempotency_key, ..ExecutionOptions::default() };
+    LaunchRequest { options, ..request("ledger", json!({ "amounts": [1] })) }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn approvals_show_input_files_that_cannot_be_swapped() {
+    let place = TestHome::new();
+    place.write("work/pay.csv", "ana,1\n");
+    let core = place.open().await;
+    let launch = async || core.launch(with_file(None)).await.unwrap().run.id.0;
+    let waiting = wait_for_completion(&core, &launch().await).await;
+    assert_eq!(waiting.state, RunState::WaitingForHuman, "{waiting:?}");
+    let sheet = core.run(&waiting.id.0).await.unwrap().sheet.unwrap();
+    let path = place.path("work/pay.csv").canonicalize().unwrap().to_string_lossy().into_owned();
+    let sha256 = Some(Digest::of(b"ana,1\n").to_string());
+    assert_eq!(sheet.files, [SuppliedFile { name: "pay.csv".to_owned(), path, sha256 }]);
+
+    place.write("work/pay.csv", "eve,9\n");
+    let other = wait_for_completion(&core, &launch().await).await;
+    let other = core.run(&other.id.0).await.unwrap().sheet.unwrap();
+    assert_ne!(other.inputs_digest, sheet.inputs_digest, "an approval is bound to the content");
+
+    send_command(&core, &waiting, decide(&waiting, Verdict::Approve, "bo")).await.unwrap();
+    let failed = wait_for_completion(&core, &waiting.id.0).await;
+    assert_eq!(failed.state, RunState::Failed, "{failed:?}");
+    let error = failed.error.unwrap();
+    assert_eq!(error["code"], "skill_changed", "{error}");
+    assert!(error.to_string().contains("pay.csv changed since the run was launched"), "{error}");
+    let detail = core.run(&waiting.id.0).await.unwrap();
+    let book = detail.steps.iter().find(|step| step.step == "book").unwrap();
+    assert!(book.artifacts.is_empty(), "nothing was executed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn key_finds_the_run_after_a_file_edit() {
+    let place = TestHome::new();
+    place.write("work/pay.csv", "ana,1\n");
+    let core = place.open().await;
+    let first = core.launch(with_file(Some("k1"))).await.unwrap();
+    place.write("work/pay.csv", "eve,9\n");
+    let again = core.launch(with_file(Some("k1"))).await.unwrap();
+    assert_eq!((again.idempotency, &again.run.id), (IdempotencyOutcome::Reused, &first.run.id));
+    assert_eq!(again.run.options.file_digests["pay.csv"], Digest::of(b"ana,1\n").to_string());
 }
 
 /// Edits the database under a waiting and a pending run: neither is shown or continued, and the waiting one can be

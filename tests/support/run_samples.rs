@@ -243,6 +243,7 @@ pub fn sheet(run: &RunRecord) -> DecisionPreview {
         outputs: std::collections::BTreeMap::new(),
         irreversible: Some("it cannot be undone".to_owned()),
         inputs: json!({ "total": 1204.5, "currency": "EUR" }),
+        files: Vec::new(),
         inputs_digest: inputs_digest.clone(),
         approver: Some(("ana".to_owned(), "git config user.name".to_owned())),
         since_ms: run.since_ms,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use skills_api::{Code, Error, Event, RunCommand};
+use skills_api::{Code, Error, Event, RunCommand, SuppliedFile};
 use skills_config::Invocation;
 use skills_model::{ApprovalReason, Choice, Decision, Gate, RunState, Verdict};
 use skills_registry::Change;
@@ -504,6 +504,19 @@ fn notice_in_a_small_window_does_not_cover_its_subject() {
     assert!(foot.contains("copied the whole of something"), "{foot}");
     harness.pass(Duration::from_secs(5));
     assert_eq!(harness.screen().lines().last(), before.last().map(String::as_str), "then the keys are back");
+}
+
+#[test]
+fn dialog_shows_the_files_of_the_run() {
+    let mut run = detail(&id(1), "invoice-intake", RunState::WaitingForHuman);
+    run.sheet.as_mut().unwrap().files = vec![SuppliedFile {
+        name: "pay.csv".to_owned(),
+        path: "/srv/pay.csv".to_owned(),
+        sha256: Some("c4".repeat(32)),
+    }];
+    let mut harness = opened(&core(vec![run]), 120, 36);
+    harness.press("a").wait_for("pay.csv /srv/pay.csv sha256");
+    has(&harness, &[&"c4".repeat(32)]);
 }
 
 #[test]

@@ -328,6 +328,9 @@ fn decisions(
         }
         let inputs = format!("step {}, inputs digest {}", sheet.step, sheet.inputs_digest);
         let _ = writeln!(out, "      {}", TextStyle::Muted.paint(&safe_text::line(&inputs), look.color));
+        for file in &sheet.files {
+            let _ = writeln!(out, "      file {}", safe_text::line(&file.text()));
+        }
         if let Some(warning) = &sheet.irreversible {
             let _ = writeln!(out, "      {}", TextStyle::Warn.paint(&safe_text::line(warning), look.color));
         }
@@ -449,12 +452,15 @@ mod tests {
         assert!(text.starts_with("Approve 1 run:\n"), "{text}");
         assert!(text.contains(&format!("inputs digest {digest}")), "{text}");
         assert!(text.contains("skipped: ") && text.ends_with("digest: 0a\n"), "{text}");
+        let (name, path) = ("a\ndigest: 0b".to_owned(), "/srv/pay.csv".to_owned());
         let forged = DecisionPreview {
+            files: vec![skills_api::SuppliedFile { name, path, sha256: None }],
             step: "a\ndigest: 0b".to_owned(),
             inputs_digest: "00\ndigest: 0b".to_owned(),
             ..detail.sheet.clone().unwrap()
         };
         let text = decisions(Verdict::Approve, &[(&detail.run, forged)], &[], "0a", CAPS);
         assert_eq!(text.lines().filter(|line| line.starts_with("digest: ")).count(), 1, "{text}");
+        assert!(text.contains("/srv/pay.csv  sha256 not recorded\n"), "{text}");
     }
 }

@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 
 use super::{clock, status, values};
 use crate::output::{TerminalCaps, TextStyle, fit, wrap};
-use skills_api::DecisionPreview;
+use skills_api::{DecisionPreview, SuppliedFile};
 use skills_skill::safe_text;
 
 pub fn render(sheet: &DecisionPreview, now_ms: i64, zone: &TimeZone, look: TerminalCaps) -> String {
@@ -58,7 +58,10 @@ pub fn render(sheet: &DecisionPreview, now_ms: i64, zone: &TimeZone, look: Termi
         ("expires", &expires),
         ("approver", &approver),
     ];
-    for (name, value) in facts.into_iter().filter(|(_, value)| !value.is_empty()) {
+    let files: Vec<String> = sheet.files.iter().map(SuppliedFile::text).collect();
+    let files =
+        files.iter().enumerate().map(|(at, file)| (if at == 0 { "files" } else { "" }, file.as_str()));
+    for (name, value) in facts.into_iter().chain(files).filter(|(_, value)| !value.is_empty()) {
         let mut head = TextStyle::Muted.paint(&fit(name, 12, look.unicode), look.color);
         for line in wrap(&safe_text::line(value), available.saturating_sub(12)) {
             let _ = writeln!(out, "{head}{line}");
@@ -120,5 +123,25 @@ mod tests {
         digest      9f9f9f9f..9f9f (the decision applies to exactly these inputs)
         ");
         assert!(text.lines().all(|line| cells(line) <= 80));
+    }
+
+    #[test]
+    fn each_file_is_one_fact() {
+        let mut sheet = detail(RunState::WaitingForHuman).sheet.unwrap();
+        let file = |name: &str, path: &str, sha256: Option<String>| SuppliedFile {
+            name: name.to_owned(),
+            path: path.to_owned(),
+            sha256,
+        };
+        sheet.files = vec![
+            file("pay.csv", "/srv/pay.csv", Some("ab".repeat(32))),
+            file("x\ndigest      00", "/srv/x", None),
+        ];
+        let look = TerminalCaps { color: false, unicode: true, width: 120, terminal: true };
+        let text = render(&sheet, NOW_MS, &TimeZone::UTC, look);
+        let digest = "ab".repeat(32);
+        assert!(text.contains("\nfiles       pay.csv /srv/pay.csv sha256"), "{text}");
+        assert!(text.contains(&digest) && text.contains("/srv/x sha256 not recorded\n"), "{text}");
+        assert_eq!(text.lines().filter(|line| line.starts_with("digest ")).count(), 1, "{text}");
     }
 }

@@ -97,6 +97,7 @@ pub fn detail(state: RunState) -> RunDetail {
         outputs: std::collections::BTreeMap::new(),
         irreversible: Some("It leaves this machine and cannot be undone.".to_owned()),
         inputs: json!({ "total": 1204.5, "currency": "EUR" }),
+        files: Vec::new(),
         inputs_digest: "9f".repeat(32),
         approver: Some(("kim".to_owned(), "from git config".to_owned())),
         since_ms: NOW_MS - 60_000,

@@ -159,18 +159,23 @@ pub async fn execute(
     Ok(BindingResponse { response: Value::Object(answer), isolation, artifacts })
 }
 
-/// Returns a check that lets a script start only if everything it can read is what was trusted, and, with its binding,
-/// what was launched or approved. Earlier changes were already noticed; this covers changes between those checks and the
-/// start.
+/// Returns a check that lets a script start only if everything it can read is what was trusted, and, with its binding
+/// and the files passed to it, what was launched or approved. Earlier changes of the bundle were already noticed; this
+/// covers changes between those checks and the start, and all changes of the files.
 fn verify(context: &BindingContext, job: &BindingCall<'_>, found: &ScriptLocation) -> Verify {
     let pins = job.call.pins.as_ref();
     let pin = pins.and_then(|pins| pins.get(&job.offered.binding.id)).filter(|pin| is_complete(pin)).cloned();
     let (offered, found, check) = (job.offered.clone(), found.clone(), Arc::clone(&context.check));
+    let launched = job.call.file_digests.clone();
     // A script that the configuration names is trusted by that.
     let is_own = !offered.place.shipped && found.bundle == offered.place.root();
     Verify::new(move |supplied| {
         if is_own && let Err(refusal) = check(&found.bundle, &supplied.bundle) {
             return Err(CallObstruction::from(refusal).message);
+        }
+        if let Some(name) = changed_file(&launched, &supplied.files) {
+            let name = safe_text::line(name);
+            return Err(format!("the file {name} changed since the run was launched; launch the run again"));
         }
         if pin.as_ref().is_none_or(|pin| Pin::of_contents(&offered, &found, &supplied.bundle).digest == *pin)
         {
@@ -182,6 +187,16 @@ fn verify(context: &BindingContext, job: &BindingCall<'_>, found: &ScriptLocatio
             found.bundle.display()
         ))
     })
+}
+
+/// Returns the name of a supplied file whose content is not the launched one. Runs of earlier versions have no digests,
+/// and are not checked.
+fn changed_file<'a>(
+    launched: &BTreeMap<String, String>,
+    supplied: &'a BTreeMap<String, String>,
+) -> Option<&'a str> {
+    let is_changed = |name: &str, digest: &String| !launched.is_empty() && launched.get(name) != Some(digest);
+    supplied.iter().find(|(name, digest)| is_changed(name, digest)).map(|(name, _)| name.as_str())
 }
 
 /// Converts an isolation report to the form that is recorded with a step.

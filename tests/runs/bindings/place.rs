@@ -161,6 +161,7 @@ impl Bench {
             conformance: Conformance::Standard,
             unsandboxed: waived(),
             files: BTreeMap::new(),
+            file_digests: BTreeMap::new(),
             pins: None,
             log: Arc::new(|_| {}),
         }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use skills_runs::{Artifacts, Call, CallFailure, Caller};
+use skills_skill::Digest;
 use skills_skill::contract::ServiceTarget;
 use tokio_util::sync::CancellationToken;
 
@@ -203,6 +204,39 @@ async fn swap_after_the_last_check_runs_nothing() {
     // The binding was added to a run that had none to pin.
     let error = call(&broker, Call { pins: Some(BTreeMap::new()), ..bench.call("x") }).await.unwrap_err();
     assert_eq!(error.code, CallFailure::SkillChanged, "{error}");
+}
+
+#[tokio::test]
+async fn a_swapped_input_file_runs_nothing() {
+    let bench = bench("import json\nprint(json.dumps({'label': open('pay.csv').read()}))\n");
+    let (first, other) = (bench.write("first", "one"), bench.write("other", "two"));
+    let link = bench.root().join("link");
+    std::os::unix::fs::symlink(&first, &link).unwrap();
+    let launched = |name: &str| BTreeMap::from([(name.to_owned(), Digest::of(b"one").to_string())]);
+    let with = |from: &Path, file_digests: BTreeMap<String, String>| Call {
+        files: BTreeMap::from([("pay.csv".to_owned(), from.to_owned())]),
+        file_digests,
+        ..bench.call("x")
+    };
+    let broker = bench.broker();
+    for from in [&first, &link] {
+        let reply = call(&broker, with(from, launched("pay.csv"))).await.unwrap();
+        assert_eq!(reply.outputs["label"], "one");
+    }
+    std::fs::remove_file(&link).unwrap();
+    std::os::unix::fs::symlink(&other, &link).unwrap();
+    // Another target of the link, and a file that was added to those of the launch.
+    for (from, digests) in [(&link, launched("pay.csv")), (&first, launched("other.txt"))] {
+        let error = call(&broker, with(from, digests)).await.unwrap_err();
+        assert_eq!(error.code, CallFailure::SkillChanged, "{error}");
+        assert!(error.message.contains("pay.csv"), "{error}");
+    }
+    bench.write("first", "edited");
+    let error = call(&broker, with(&first, launched("pay.csv"))).await.unwrap_err();
+    assert_eq!(error.code, CallFailure::SkillChanged, "{error}");
+    // An earlier version launched runs without digests.
+    let reply = call(&broker, with(&first, BTreeMap::new())).await.unwrap();
+    assert_eq!(reply.outputs["label"], "edited");
 }
 
 #[tokio::test]

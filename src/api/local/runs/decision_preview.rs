@@ -4,12 +4,12 @@
 use serde_json::Value;
 
 use super::summary;
-use crate::DecisionPreview;
+use crate::{DecisionPreview, SuppliedFile};
 use skills_base::text::collapse_whitespace;
 use skills_model::{ApprovalReason, Gate};
 use skills_runs::{Caller, Explanation, PendingGate, Plan};
-use skills_skill::contract::{Capability, Conformance, GateFailure, StepAction};
-use skills_store::RunRecord;
+use skills_skill::contract::{Capability, Conformance, GateFailure, Protocol, StepAction};
+use skills_store::{RunOptions, RunRecord};
 
 /// Returns the preview of the gate that a run waits at; `None` if it waits for no person. `at` is what it would do
 /// next, if known.
@@ -52,6 +52,7 @@ pub(super) fn preview(
         irreversible: capability.and_then(|c| irreversible(c, unknown)),
         inputs,
         outputs: capability.map(|c| c.outputs.clone()).unwrap_or_default(),
+        files: supplied_files(run, explained.as_ref()),
         inputs_digest: inputs_digest.clone(),
         approver: Some(approver),
         since_ms: run.since_ms,
@@ -65,6 +66,24 @@ pub(super) fn preview(
         missing_scope: None,
         pause: None,
     })
+}
+
+/// Returns the files of a run, unless the step calls no script, which would receive them.
+fn supplied_files(run: &RunRecord, explained: Option<&Explanation>) -> Vec<SuppliedFile> {
+    let script = Protocol::Script.to_string();
+    let calls_no_script = |explained: &Explanation| {
+        explained.chosen.is_some() && explained.bindings.iter().all(|choice| choice.protocol != script)
+    };
+    if explained.is_some_and(calls_no_script) {
+        return Vec::new();
+    }
+    let RunOptions { files, file_digests, .. } = &run.options;
+    let file = |(name, path): (&String, &String)| SuppliedFile {
+        name: name.clone(),
+        path: path.clone(),
+        sha256: file_digests.get(name).cloned(),
+    };
+    files.iter().map(file).collect()
 }
 
 fn conformance(run: &RunRecord) -> Conformance {

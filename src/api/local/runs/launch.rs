@@ -1,10 +1,12 @@
 //! Turns a launch request into a stored run: skill, contract, trust, policy, inputs, plan, idempotency key.
 
 use std::collections::BTreeMap;
+use std::io::{self, Read as _};
 use std::path::{Component, Path};
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 
 use super::super::skills::Skills;
@@ -16,6 +18,8 @@ use super::{Permissions, Workers, identity};
 use crate::run_options::ensure_without_nul;
 use crate::{Code, Error, ExecutionOptions, LaunchRequest, Launched, SingleFlight, new_trace_id};
 use skills_base::canonical::digest_of;
+use skills_base::files::open_regular;
+use skills_base::hex;
 use skills_config::{Config, quoted};
 use skills_registry::policy::Verdict;
 use skills_registry::{Trust, TrustState};
@@ -293,6 +297,7 @@ impl Plans {
 
     pub(super) fn run_options(&self, options: &ExecutionOptions) -> Result<RunOptions, Error> {
         options.check()?;
+        let files = files(&options.files, &self.config.cwd)?;
         Ok(RunOptions {
             conformance: options.conformance.map(|conformance| conformance.to_string()),
             audit_mode: options.audit_mode,
@@ -300,7 +305,8 @@ impl Plans {
             on_expiry: options.on_expiry,
             unsandboxed: options.unsandboxed,
             inputs_by: Vec::new(),
-            files: files(&options.files, &self.config.cwd)?,
+            file_digests: file_digests(&files)?,
+            files,
             labels: options.labels.clone(),
             title: None,
             assigned: None,
@@ -365,14 +371,18 @@ impl Launches {
         let started_by = started_by.filter(|name| !name.trim().is_empty()).unwrap_or_else(identity::account);
         let inputs = Value::Object(inputs);
         let idempotency = match &options.idempotency_key {
-            Some(key) => Some(Idempotency {
-                principal: started_by.clone(),
-                key: key.clone(),
-                payload_digest: digest_of(
-                    &json!({ "inputs": inputs, "target": target, "options": run_options }),
-                ),
-                ttl_seconds: key_seconds(std::env::var(KEY_VARIABLE).ok().as_deref())?,
-            }),
+            Some(key) => {
+                // Like the skill, a file may be edited: the same key still finds the run with the former content.
+                let options = RunOptions { file_digests: BTreeMap::new(), ..run_options.clone() };
+                Some(Idempotency {
+                    principal: started_by.clone(),
+                    key: key.clone(),
+                    payload_digest: digest_of(
+                        &json!({ "inputs": inputs, "target": target, "options": options }),
+                    ),
+                    ttl_seconds: key_seconds(std::env::var(KEY_VARIABLE).ok().as_deref())?,
+                })
+            }
             None => None,
         };
         let usual = self.config.runs.expires_in.map(|expires_in| expires_in.as_secs());
@@ -471,6 +481,29 @@ pub(in crate::local) fn files(
     Ok(files)
 }
 
+/// Returns the SHA-256 of each file for a work directory, by name.
+fn file_digests(files: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Error> {
+    let digest = |(name, path): (&String, &String)| match digest_of_file(Path::new(path)) {
+        Ok(digest) => Ok((name.clone(), digest)),
+        Err(error) => Err(Error::new(Code::InvalidRequest, format!("file {name}: {path}: {error}"))),
+    };
+    files.iter().map(digest).collect()
+}
+
+/// Returns the SHA-256 of a regular file, which is read in chunks because its size is not limited.
+fn digest_of_file(path: &Path) -> io::Result<String> {
+    let (mut file, _) = open_regular(path)?;
+    let (mut hash, mut chunk) = (Sha256::new(), vec![0; 64 << 10]);
+    loop {
+        match file.read(&mut chunk) {
+            Ok(0) => return Ok(hex::encode(&hash.finalize())),
+            Ok(read) => hash.update(&chunk[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 /// Returns the lifetime of a key as configured in the environment.
 fn key_seconds(description: Option<&str>) -> Result<u64, Error> {
     match description.map(str::trim).filter(|text| !text.is_empty()) {
@@ -517,6 +550,24 @@ mod tests {
         assert!(one("in/a.csv", "a.csv").unwrap()["in/a.csv"].ends_with("a.csv"));
         for (name, path) in [("../a", "a.csv"), ("/a", "a.csv"), ("", "a.csv"), ("a", "gone"), ("a", ".")] {
             assert_eq!(one(name, path).unwrap_err().code, Code::InvalidRequest, "{name} {path}");
+        }
+    }
+
+    #[test]
+    fn digest_of_an_input_file_covers_its_content() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+        let digests = |name: &str| file_digests(&BTreeMap::from([("in.csv".to_owned(), at(name))]));
+        // More than one chunk.
+        for content in ["x".to_owned(), "y".repeat(200_000)] {
+            std::fs::write(at("a.csv"), &content).unwrap();
+            let digest = skills_skill::Digest::of(content.as_bytes()).to_string();
+            assert_eq!(digests("a.csv").unwrap(), BTreeMap::from([("in.csv".to_owned(), digest)]));
+        }
+        // A pipe in place of the file does not block.
+        assert!(std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+        for name in ["pipe", "gone", "."] {
+            assert_eq!(digests(name).unwrap_err().code, Code::InvalidRequest, "{name}");
         }
     }
 }

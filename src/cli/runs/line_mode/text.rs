@@ -230,6 +230,9 @@ pub fn decision_preview(sheet: &DecisionPreview) -> String {
             line(format!("{label}: {}", clean(value)));
         }
     }
+    for file in &sheet.files {
+        line(format!("File: {}", clean(&file.text())));
+    }
     if sheet.inputs.is_null() {
         line(format!("Inputs: {}", DecisionPreview::CHANGED));
         return out;
@@ -357,6 +360,16 @@ mod tests {
         assert!(failed.ends_with("Failed: the service answered 502."), "{failed}");
         let paused = item(&RunRecord { paused: true, ..record(RunState::Pending) }, "", NOW_MS);
         assert!(paused.ends_with("State: paused until resumed."), "{paused}");
+    }
+
+    #[test]
+    fn preview_shows_each_file_on_a_line() {
+        let mut sheet = detail(RunState::WaitingForHuman).sheet.unwrap();
+        let (name, path) = ("pay.csv".to_owned(), "/srv/pay.csv".to_owned());
+        sheet.files = vec![skills_api::SuppliedFile { name, path, sha256: Some("c4".repeat(32)) }];
+        let file = format!("\nFile: pay.csv  /srv/pay.csv  sha256 {}.\n", "c4".repeat(32));
+        let text = decision_preview(&sheet);
+        assert!(text.contains(&file), "{text}");
     }
 
     #[test]

@@ -409,6 +409,10 @@ impl RunRows {
         if !sheet.binding.trim().is_empty() {
             labeled("binding", vec![Seg::new(shown(&sheet.binding), Role::Text)], &mut out);
         }
+        for (at, file) in sheet.files.iter().enumerate() {
+            let label = if at == 0 { "files" } else { "" };
+            labeled(label, vec![Seg::new(shown(&file.text()), Role::Text)], &mut out);
+        }
         if !sheet.why.trim().is_empty() {
             labeled("reason", vec![Seg::new(shown(&sheet.why), Role::Text)], &mut out);
         }
@@ -439,6 +443,7 @@ impl RunRows {
                 sheet.headline.clone(),
                 sheet.capability.clone(),
                 sheet.binding.clone(),
+                sheet.files.clone(),
                 sheet.inputs_digest.clone(),
             )
         };

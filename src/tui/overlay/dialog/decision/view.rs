@@ -287,6 +287,10 @@ fn detail_lines(sheet: &DecisionPreview, width: u16, out: &mut Vec<Line>) {
             labeled(label, vec![Seg::new(shown(text), Role::Text)], width, out);
         }
     }
+    for (at, file) in sheet.files.iter().enumerate() {
+        let label = if at == 0 { "files" } else { "" };
+        labeled(label, vec![Seg::new(shown(&file.text()), Role::Text)], width, out);
+    }
 }
 
 fn inputs(sheet: &DecisionPreview, width: u16, painter: &Painter<'_>, out: &mut Vec<Line>) {
