@@ -29,7 +29,7 @@ pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalog {
         path: root.spec.path.clone(),
         label: root.spec.label.clone(),
         project_label: root.spec.project_label.clone(),
-        of_project: root.spec.of_project,
+        of_project: root.spec.project.is_some(),
         origin: root.spec.origin.clone(),
         state: if counts(i) { root.state.clone() } else { RootState::Missing },
         live: live.get(i).copied().unwrap_or(false),
@@ -43,8 +43,8 @@ pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalog {
     let records = tree.records.iter().filter(|((root, _), _)| counts(*root)).enumerate();
     let mut records: Vec<_> = records.collect();
     records.sort_by_cached_key(|(_, ((root, location), _))| (*root, depth(location)));
-    let of_project = |root: usize| tree.roots[root].spec.of_project;
-    let own: HashMap<&OsStr, &Path> = if tree.roots.iter().any(|root| root.spec.of_project) {
+    let of_project = |root: usize| tree.roots[root].spec.project.is_some();
+    let own: HashMap<&OsStr, &Path> = if tree.roots.iter().any(|root| root.spec.project.is_some()) {
         let own = records.iter().rev().filter(|(_, ((root, _), _))| !of_project(*root));
         own.map(|(_, ((_, location), record))| (record.real.as_os_str(), &**location)).collect()
     } else {

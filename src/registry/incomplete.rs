@@ -267,7 +267,7 @@ mod tests {
             path: root.to_owned(),
             label: "~/.claude/skills".to_owned(),
             project_label: None,
-            of_project: false,
+            project: None,
             origin,
         }])
     }
@@ -296,7 +296,7 @@ mod tests {
             path: client.join(name),
             label: format!("~/.claude/{name}"),
             project_label: None,
-            of_project: false,
+            project: None,
             origin: user(),
         });
         assert_eq!(misnamed(&Tree::new(both.collect()), 0), [], "another client reads it");

@@ -20,8 +20,8 @@ pub struct RootSpec {
     pub label: String,
     /// The label of a project's settings file: only for display.
     pub project_label: Option<String>,
-    /// Whether only the project in which the program was started names it.
-    pub of_project: bool,
+    /// The real path of the project in which the program was started, if only that names the root.
+    pub project: Option<PathBuf>,
     /// Where it comes from.
     pub origin: RootOrigin,
 }
@@ -41,7 +41,9 @@ pub fn resolve(config: &Config, profiles: &[Profile]) -> (Vec<RootSpec>, Shipped
     if config.demo {
         return (Vec::new(), ShippedUse::Only);
     }
-    let mut roots = Unique { config, seen: HashSet::new(), roots: Vec::new() };
+    let project = config.repository.as_deref().unwrap_or(&config.cwd);
+    let project = project.canonicalize().unwrap_or_else(|_| project.to_owned());
+    let mut roots = Unique { config, project, seen: HashSet::new(), roots: Vec::new() };
     if !config.argument_roots.is_empty() {
         for path in &config.argument_roots {
             roots.add(path.clone(), RootOrigin::Argument);
@@ -83,6 +85,8 @@ fn folders(profiles: &[Profile], scope: Scope) -> Vec<(&str, &Folder)> {
 
 struct Unique<'a> {
     config: &'a Config,
+    /// The real path of the repository or working directory.
+    project: PathBuf,
     seen: HashSet<PathBuf>,
     roots: Vec<RootSpec>,
 }
@@ -91,12 +95,12 @@ impl Unique<'_> {
     fn add(&mut self, path: PathBuf, origin: RootOrigin) {
         if self.seen.insert(path.clone()) {
             let label = shown(&path, &self.config.cwd, &self.config.dirs.home);
-            let of_project = matches!(origin, RootOrigin::Project { .. });
-            self.roots.push(RootSpec { path, label, project_label: None, of_project, origin });
+            let project = matches!(origin, RootOrigin::Project { .. }).then(|| self.project.clone());
+            self.roots.push(RootSpec { path, label, project_label: None, project, origin });
         } else if matches!(origin, RootOrigin::User { .. })
             && let Some(named) = self.roots.iter_mut().find(|root| root.path == path)
         {
-            named.of_project = false;
+            named.project = None;
         }
     }
 
@@ -107,7 +111,8 @@ impl Unique<'_> {
         self.add(root.path.clone(), RootOrigin::Config);
         if let Some(added) = self.roots.get_mut(before) {
             let mut same = self.config.roots.iter().filter(|other| other.path == root.path);
-            added.of_project = same.clone().all(|other| other.of_project);
+            let is_of_project = same.clone().all(|other| other.of_project);
+            added.project = is_of_project.then(|| self.project.clone());
             match same.find_map(|other| other.label.clone()) {
                 Some(label) => added.label = label,
                 None => added.project_label.clone_from(&root.project_label),

@@ -46,7 +46,7 @@ pub fn root(cache: &Path) -> RootSpec {
         path,
         label: "shipped".to_owned(),
         project_label: None,
-        of_project: false,
+        project: None,
         origin: RootOrigin::Shipped,
     }
 }

@@ -199,7 +199,10 @@ impl Tree {
     pub fn apply(&mut self, event: ScanReport) {
         match event {
             ScanReport::Found(_) | ScanReport::Seen(_, WalkEntry::Bundle(..)) => {}
-            ScanReport::Read(root, record) => match self.path_outside_roots(&record) {
+            ScanReport::Read(root, record) => match self
+                .path_outside_roots(&record)
+                .or_else(|| self.renamed_file_outside_project(root, &record))
+            {
                 Some(to) => self.apply(ScanReport::Seen(root, WalkEntry::Leaves(record.location, to))),
                 None => {
                     self.records.insert((root, record.location.clone().into()), Arc::new(record));
@@ -232,6 +235,14 @@ impl Tree {
             Outcome::Refused(_) => &record.real,
         };
         [&record.real, folder].into_iter().find(|real| !self.contains(real)).map(Path::to_owned)
+    }
+
+    /// Returns the real path of a file of another name outside the project of the root: a link in a repository must not
+    /// turn any file of the user into a skill.
+    fn renamed_file_outside_project(&self, root: usize, record: &Record) -> Option<PathBuf> {
+        let project = self.roots[root].spec.project.as_ref()?;
+        let is_main = record.real.file_name().and_then(OsStr::to_str).is_some_and(is_main_file);
+        (!is_main && !is_below(&record.real, project)).then(|| record.real.clone())
     }
 
     /// Walks a root from `start` and reads the bundles found, then the targets of links into skipped folders. Blocks
@@ -471,7 +482,7 @@ mod tests {
             path: root.to_owned(),
             label: "root".to_owned(),
             project_label: None,
-            of_project: false,
+            project: None,
             origin: RootOrigin::Argument,
         };
         Tree::new(vec![spec])

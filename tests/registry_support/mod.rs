@@ -43,7 +43,7 @@ impl World {
             path: self.path(root),
             label: (*root).to_owned(),
             project_label: None,
-            of_project: false,
+            project: None,
             origin: RootOrigin::Argument,
         };
         Settings {

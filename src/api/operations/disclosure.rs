@@ -10,10 +10,24 @@ use crate::Error;
 /// Fields of a failure that only `admin` may see.
 const PRIVATE: [&str; 3] = ["detail", "binding", "tried"];
 
-/// Members that hold values of callers, scripts and services. A value in them that looks like a failure is not one, and
-/// the person who approves it has to see all of it.
-const VALUES: [&str; 7] =
-    ["inputs", "corrected_inputs", "outputs", "content", "payload", "arguments", "labels"];
+/// Members that hold the record of a failure, or the data of an event.
+const FAILURES: [&str; 2] = ["error", "data"];
+
+/// Members that hold values of callers, scripts and services. A value in them that looks like a failure is none, and
+/// whoever approves it has to see all of it.
+const VALUES: [&str; 11] = [
+    "inputs",
+    "inputs_before",
+    "corrected_inputs",
+    "outputs",
+    "content",
+    "payload",
+    "arguments",
+    "env",
+    "labels",
+    "metadata",
+    "changed",
+];
 
 /// Returns whether a JSON text may contain details to remove.
 pub fn may_hold_details(json: &[u8]) -> bool {
@@ -22,10 +36,10 @@ pub fn may_hold_details(json: &[u8]) -> bool {
     has(b"\"detail\":") || has(b"\"binding\":")
 }
 
-/// Removes the details of failures from a result.
+/// Removes the details of failures from a result: itself, or recorded in it.
 pub fn remove_details(value: &mut Value) {
-    for_each_record(value, &mut |fields| {
-        if let Some(code) = failure_code(fields) {
+    for_each_record(value, true, &mut |fields, is_failure| {
+        if let Some(code) = failure_code(fields).filter(|_| is_failure) {
             if fields.contains_key("binding") && !fields.contains_key("detail") {
                 let message = format!("the call failed: {}", code.replace('_', " "));
                 fields.insert("message".to_owned(), message.into());
@@ -34,7 +48,7 @@ pub fn remove_details(value: &mut Value) {
                 fields.remove(field);
             }
         }
-        if has_status(fields, "failed") {
+        if fields.contains_key("step") && has_status(fields, "failed") {
             fields.remove("binding");
         }
     });
@@ -42,28 +56,35 @@ pub fn remove_details(value: &mut Value) {
 
 /// Replaces the bindings in decision sheets, which name addresses, for callers who may not decide.
 pub(super) fn hide_bindings(value: &mut Value) {
-    for_each_record(value, &mut |fields| {
+    for_each_record(value, false, &mut |fields, _| {
         if fields.contains_key("headline") && fields.contains_key("inputs_digest") {
             fields.insert("binding".to_owned(), "shown to callers with the scope `decide`".into());
         }
     });
 }
 
-/// Calls `change` with every object that this program wrote, not with those in [`VALUES`].
-fn for_each_record(value: &mut Value, change: &mut impl FnMut(&mut Map<String, Value>)) {
+/// Calls `change` with every object that this program wrote, not with those in [`VALUES`], and with whether it is the
+/// record of a failure.
+fn for_each_record(
+    value: &mut Value,
+    is_failure: bool,
+    change: &mut impl FnMut(&mut Map<String, Value>, bool),
+) {
     match value {
-        Value::Array(items) => items.iter_mut().for_each(|item| for_each_record(item, change)),
+        Value::Array(items) => items.iter_mut().for_each(|item| for_each_record(item, is_failure, change)),
         Value::Object(fields) => {
-            change(fields);
+            change(fields, is_failure);
             let is_step = fields.contains_key("step");
-            let has_failed = has_status(fields, "failed");
+            let has_failed = is_step && has_status(fields, "failed");
             let is_checkpoint = fields.contains_key("done");
             for (name, field) in fields.iter_mut() {
-                let is_value = VALUES.contains(&name.as_str())
+                let name = name.as_str();
+                let is_value = VALUES.contains(&name)
                     || (name == "result" && is_step && !has_failed)
                     || (name == "state" && is_checkpoint);
                 if !is_value {
-                    for_each_record(field, change);
+                    let is_failure = FAILURES.contains(&name) || (name == "result" && has_failed);
+                    for_each_record(field, is_failure, change);
                 }
             }
         }
@@ -138,6 +159,7 @@ mod tests {
             "run": { "inputs": { "order": value }, "outputs": value, "state": "completed",
                      "options": { "corrected_inputs": value } },
             "sheet": { "headline": "send", "inputs_digest": "d", "binding": "b", "inputs": [value] },
+            "script": { "env": value, "metadata": value }, "earlier": [{ "changed": [value] }],
             "steps": [{ "step": "get", "status": "completed", "inputs": value, "result": value }],
             "checkpoints": [{ "number": 1, "done": [], "state": { "vars": { "v": value } } }],
             "events": [{ "kind": "signal.received", "data": { "payload": value } }],

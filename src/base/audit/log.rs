@@ -139,9 +139,9 @@ impl Log {
         let metadata = file.metadata().map_err(&failed)?;
         let same = known.as_ref().is_some_and(|end| end.len == metadata.len() && end.file == id(&metadata));
         let mut bytes = Vec::new();
-        let mut end = match known.take().filter(|_| same) {
-            Some(end) => end,
-            None => self.end(&mut file, &metadata, at_ms, &mut bytes)?,
+        let mut end = match known.take() {
+            Some(end) if same => end,
+            before => self.end(&mut file, &metadata, at_ms, before.as_ref(), &mut bytes)?,
         };
         let durable = entries.iter().any(|entry| entry.durable);
         for entry in entries {
@@ -171,7 +171,7 @@ impl Log {
         let same = known.as_ref().is_some_and(|end| end.len == metadata.len() && end.file == id(&metadata));
         if !same {
             let mut unreported = Vec::new();
-            let end = self.end(&mut file, &metadata, 0, &mut unreported)?;
+            let end = self.end(&mut file, &metadata, 0, known.as_ref(), &mut unreported)?;
             if !unreported.is_empty() {
                 // A line must record a defect first, which the next entry does.
                 return Ok(None);
@@ -187,13 +187,15 @@ impl Log {
         Ok(Some(anchor))
     }
 
-    /// Finds the end of the file. Adds to `bytes` the lines that record a line truncated by a crash, or lines after
-    /// the anchor that were removed or changed.
+    /// Finds the end of the file; `before` is the end after this process's last write. Adds to `bytes` the lines that
+    /// record a line truncated by a crash, or lines that were removed or changed: the last one of this process, or the
+    /// anchored one.
     fn end(
         &self,
         file: &mut File,
         metadata: &std::fs::Metadata,
         at_ms: i64,
+        before: Option<&End>,
         bytes: &mut Vec<u8>,
     ) -> Result<End, AuditError> {
         let failed = self.failed("reading its end");
@@ -229,9 +231,11 @@ impl Log {
             bytes.extend_from_slice(&line);
             bytes.push(b'\n');
         }
-        if let Some(anchor) = self
-            .anchor()?
-            .filter(|anchor| anchor::contradiction(&tail, std::slice::from_ref(anchor)).is_some())
+        let written = before.filter(|end| end.seq > 0);
+        let written = written.map(|end| Anchor { seq: end.seq, head: end.prev.clone() });
+        let mut expected = self.anchor()?.into_iter().chain(written);
+        if let Some(anchor) =
+            expected.find(|anchor| anchor::contradiction(&tail, std::slice::from_ref(anchor)).is_some())
         {
             tracing::error!("lines of {} were truncated or modified", self.file().display());
             let payload = json!({

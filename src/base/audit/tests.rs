@@ -268,6 +268,27 @@ fn truncation_is_detected_after_further_writes() {
     }
 }
 
+/// An account that can write the log and its anchor, but not the store, can compose a valid chain.
+#[test]
+fn lines_rewritten_together_with_the_anchor_are_recorded() {
+    let mut fixture = Fixture::new();
+    fixture.write(1..4);
+    let (mut prev, mut forged) = (GENESIS.to_owned(), String::new());
+    for line in fixture.text().lines() {
+        let (content, _) = line.rsplit_once(r#""prev":""#).unwrap();
+        let line =
+            format!(r#"{}"prev":"{prev}"}}"#, content.replace(r#""by":"ana""#, r#""by":"kim who else""#));
+        prev = super::line::digest(line.as_bytes());
+        forged += &format!("{line}\n");
+    }
+    fixture.put(&forged);
+    let anchor = super::Anchor { seq: 3, head: prev };
+    fs::write(fixture.folder.path().join("audit.anchor"), serde_json::to_vec(&anchor).unwrap()).unwrap();
+    assert!(fixture.verify().is_intact());
+    fixture.write(4..5);
+    assert!(fixture.text().contains("audit.gap"), "{}", fixture.text());
+}
+
 #[test]
 fn external_anchors_are_compared() {
     let mut fixture = Fixture::new();

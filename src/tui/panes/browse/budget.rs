@@ -205,7 +205,7 @@ mod tests {
             entry("d", Truncation::Omitted { why }),
             entry("e", Truncation::Beyond),
         ];
-        let fill = Fill { limit: Some(10), expected: 20, used: 10, ..Fill::default() };
+        let fill = Fill { limit: Some(10), wanted: 20, used: 10, ..Fill::default() };
         let allowance = BudgetedCatalog { entries, fill };
         let view = BudgetView {
             client: Some("codex".into()),
