@@ -243,6 +243,32 @@ fn a_link_in_a_repository_does_not_replace_a_skill_of_the_user() {
     assert!(location.ends_with("home/.agents/skills/deploy/SKILL.md"), "{location}");
 }
 
+/// Roots of a repository can name any folder, and a link in it any file in one of them.
+#[test]
+fn a_repository_does_not_turn_a_file_of_the_user_into_a_skill() {
+    let home = home();
+    let (work, secret) = (home.path().join("work"), home.path().join("secret"));
+    for folder in [&work.join("ev/a"), &work.join("ev/b"), &work.join(".git"), &secret] {
+        fs::create_dir_all(folder).unwrap();
+    }
+    fs::write(secret.join("key.txt"), "---\ndescription: Use when asked.\n---\nsecret key\n").unwrap();
+    fs::write(work.join("text.md"), "---\ndescription: Use when asked.\n---\nown text\n").unwrap();
+    symlink(secret.join("key.txt"), work.join("ev/a/SKILL.md")).unwrap();
+    symlink(work.join("text.md"), work.join("ev/b/SKILL.md")).unwrap();
+    let settings = format!("roots: [./ev, ., '{}']\n", secret.display());
+    fs::write(work.join(".skill-workbench.yaml"), settings).unwrap();
+    let listed = home.run_bare(&["list", "--json"]).json();
+    let ids: Vec<&str> = listed["skills"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|skill| skill["skill_id"].as_str().unwrap())
+        .collect();
+    assert_eq!(ids, ["b"], "a link inside the repository is followed");
+    assert_ne!(home.run_bare(&["describe", "a", "--level", "body"]).code, 0);
+    assert!(!listed.to_string().contains("secret key"));
+}
+
 #[test]
 fn invalid_policy_denies_and_a_demo_has_none() {
     let home = home();
