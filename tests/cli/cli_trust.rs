@@ -265,7 +265,7 @@ fn a_repository_does_not_turn_a_file_of_the_user_into_a_skill() {
         .map(|skill| skill["skill_id"].as_str().unwrap())
         .collect();
     assert_eq!(ids, ["b"], "a link inside the repository is followed");
-    assert_ne!(home.run_bare(&["describe", "a", "--level", "body"]).code, 0);
+    assert_ne!(home.run_bare(&["describe", "a"]).code, 0);
     assert!(!listed.to_string().contains("secret key"));
 }
 
