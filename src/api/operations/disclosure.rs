@@ -14,7 +14,7 @@ const PRIVATE: [&str; 3] = ["detail", "binding", "tried"];
 const FAILURES: [&str; 2] = ["error", "data"];
 
 /// Members that hold values of callers, scripts and services. A value in them that looks like a failure is none, and
-/// whoever approves it has to see all of it.
+/// an approver has to see all of it.
 const VALUES: [&str; 11] = [
     "inputs",
     "inputs_before",
