@@ -1,5 +1,8 @@
 //! Limits of requests, checked before the core processes them, whichever adapter received them.
 
+use std::error::Error as StdError;
+use std::iter;
+
 use http_body_util::LengthLimitError;
 
 use super::{Code, Error};
@@ -13,8 +16,8 @@ const MAX_INTENT_BYTES: usize = 20_000;
 const MAX_WORD_LEN: usize = 1000;
 
 /// Returns whether a body could not be read because it is larger than its limit.
-pub fn exceeds_length_limit(error: &(dyn std::error::Error + 'static)) -> bool {
-    std::iter::successors(Some(error), |&error| error.source()).any(|error| error.is::<LengthLimitError>())
+pub fn exceeds_length_limit(error: &(dyn StdError + 'static)) -> bool {
+    iter::successors(Some(error), |&error| error.source()).any(<dyn StdError>::is::<LengthLimitError>)
 }
 
 /// Validates a request and replaces control sequences of terminals in it.
