@@ -278,6 +278,13 @@ impl Config {
         errors
     }
 
+    /// Returns the folder whose content may be anyone's: the repository of the working directory, or that directory itself
+    /// if it is in no repository, or in one that contains the home folder.
+    pub fn project(&self) -> &Path {
+        let repository = self.repository.as_deref().filter(|top| !self.dirs.home.starts_with(top));
+        repository.unwrap_or(&self.cwd)
+    }
+
     pub fn defaults(cwd: &Path, env: &Env) -> Self {
         Self {
             dirs: Dirs::new(env),
@@ -331,7 +338,7 @@ impl Config {
 
     /// Returns the possible settings files in order of application, and whether each is the user's own.
     fn candidates(&self) -> Vec<(PathBuf, bool)> {
-        let top = self.repository.as_deref().unwrap_or(&self.cwd);
+        let top = self.project();
         let inside = self.cwd.ancestors().take_while(|dir| dir.starts_with(top));
         let project = inside.map(|dir| dir.join(PROJECT_FILE)).find(|file| file.exists());
         let own = (self.dirs.config_file(), true);

@@ -5,7 +5,7 @@
 //! folder. The shipped skills are listed if all of these are empty, or alone on request.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::RootOrigin;
 use skills_config::{Config, RootChoice, shown};
@@ -41,8 +41,7 @@ pub fn resolve(config: &Config, profiles: &[Profile]) -> (Vec<RootSpec>, Shipped
     if config.demo {
         return (Vec::new(), ShippedUse::Only);
     }
-    let project = config.repository.as_deref().unwrap_or(&config.cwd);
-    let project = project.canonicalize().unwrap_or_else(|_| project.to_owned());
+    let project = real(config.project());
     let mut roots = Unique { config, project, seen: HashSet::new(), roots: Vec::new() };
     if !config.argument_roots.is_empty() {
         for path in &config.argument_roots {
@@ -50,8 +49,21 @@ pub fn resolve(config: &Config, profiles: &[Profile]) -> (Vec<RootSpec>, Shipped
         }
         return (roots.roots, ShippedUse::Never);
     }
-    for root in &config.roots {
-        roots.add_configured(root);
+    let own: HashSet<PathBuf> = {
+        let of_clients = folders(profiles, Scope::User).into_iter();
+        let of_clients = of_clients.map(|(_, folder)| config.dirs.home.join(&folder.path));
+        let configured = config.roots.iter().filter(|root| !root.of_project).map(|root| root.path.clone());
+        of_clients.chain(configured).flat_map(|path| [real(&path), path]).collect()
+    };
+    let is_inside = |root: &&RootChoice| {
+        let is_below = root.path.starts_with(config.project());
+        is_below && root.path.components().all(|part| part != Component::ParentDir)
+    };
+    for root in config.roots.iter().filter(|root| !root.of_project || is_inside(root)) {
+        // A project does not change the precedence of the user's own roots.
+        if !root.of_project || !own.contains(&root.path) {
+            roots.add_configured(root, &root.path);
+        }
     }
     for dir in project_folders(config) {
         for (client, folder) in folders(profiles, Scope::Project) {
@@ -63,13 +75,24 @@ pub fn resolve(config: &Config, profiles: &[Profile]) -> (Vec<RootSpec>, Shipped
         let path = config.dirs.home.join(&folder.path);
         roots.add(path, RootOrigin::User { client: client.to_owned() });
     }
+    for root in config.roots.iter().filter(|root| root.of_project && !is_inside(root)) {
+        // By its real path, because a link outside the project can lead back into it; after the user's own roots.
+        let path = real(&root.path);
+        if !own.contains(&path) {
+            roots.add_configured(root, &path);
+        }
+    }
     (roots.roots, ShippedUse::WhenEmpty)
+}
+
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 /// Yields the folders from the working directory up to the repository root, without the home folder (its client
 /// folders belong to the user, not to a project).
 pub(super) fn project_folders(config: &Config) -> impl Iterator<Item = &Path> {
-    let top = config.repository.as_deref().unwrap_or(&config.cwd);
+    let top = config.project();
     let inside = config.cwd.ancestors().take_while(move |dir| dir.starts_with(top));
     inside.filter(|dir| *dir != config.dirs.home)
 }
@@ -97,18 +120,14 @@ impl Unique<'_> {
             let label = shown(&path, &self.config.cwd, &self.config.dirs.home);
             let project = matches!(origin, RootOrigin::Project { .. }).then(|| self.project.clone());
             self.roots.push(RootSpec { path, label, project_label: None, project, origin });
-        } else if matches!(origin, RootOrigin::User { .. })
-            && let Some(named) = self.roots.iter_mut().find(|root| root.path == path)
-        {
-            named.project = None;
         }
     }
 
     /// Adds a root of the settings. A root of a project's file has the label that the user's file gives to its folder,
     /// if any: the rules of the user's policy name it so.
-    fn add_configured(&mut self, root: &RootChoice) {
+    fn add_configured(&mut self, root: &RootChoice, path: &Path) {
         let before = self.roots.len();
-        self.add(root.path.clone(), RootOrigin::Config);
+        self.add(path.to_owned(), RootOrigin::Config);
         if let Some(added) = self.roots.get_mut(before) {
             let mut same = self.config.roots.iter().filter(|other| other.path == root.path);
             let is_of_project = same.clone().all(|other| other.of_project);

@@ -163,9 +163,9 @@ impl Trust {
         if config.demo {
             return Self::new(None, shipped, Vec::new());
         }
-        let repository = config.repository.clone().unwrap_or_else(|| config.cwd.clone());
-        let repository = (!config.dirs.home.starts_with(&repository)).then_some(repository);
-        Self::with(Some(config.dirs.data.join("trust.json")), shipped, config.trust.clone(), repository)
+        let project = config.project().to_owned();
+        let project = (!config.dirs.home.starts_with(&project)).then_some(project);
+        Self::with(Some(config.dirs.data.join("trust.json")), shipped, config.trust.clone(), project)
     }
 
     /// Creates a trust state from a file of pins, the folder of the shipped skills, and the folders named in settings.

@@ -231,7 +231,8 @@ impl Log {
             bytes.extend_from_slice(&line);
             bytes.push(b'\n');
         }
-        let written = before.filter(|end| end.seq > 0);
+        // A truncated line, which is recorded above, can be the last one of this process.
+        let written = before.filter(|end| end.seq > 0 && torn.is_empty());
         let written = written.map(|end| Anchor { seq: end.seq, head: end.prev.clone() });
         let mut expected = self.anchor()?.into_iter().chain(written);
         if let Some(anchor) =
