@@ -35,11 +35,11 @@ const GOLDEN_LIMIT: u64 = 16 << 20;
 /// The parameters of a measurement.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct EvalJob {
-    /// Skills as JSON lines; default: the skills of the roots.
+    /// Skills as JSON Lines; default: the skills of the roots.
     pub skills: Option<PathBuf>,
-    /// Queries as JSON lines; default: the golden sets of the roots.
+    /// Queries as JSON Lines; default: the golden sets of the roots.
     pub queries: Option<PathBuf>,
-    /// Queries that no skill fits, as JSON lines.
+    /// Queries that no skill fits, as JSON Lines.
     pub out_of_scope: Option<PathBuf>,
     /// How rules combine with the text score.
     pub policy: Policy,
@@ -293,7 +293,7 @@ impl Golden {
     }
 }
 
-/// Creates a router over skills given as JSON lines.
+/// Creates a router over skills given as JSON Lines.
 ///
 /// # Errors
 /// Returns `not_found` or `invalid_configuration`.

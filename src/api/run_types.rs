@@ -94,7 +94,7 @@ pub enum RunCommand {
         approver: Option<String>,
         /// Free text.
         notes: Option<String>,
-        /// For a step of unknown outcome.
+        /// For a step with an unknown outcome.
         choice: Option<Choice>,
         /// Result of the step, if it was completed: an object of its outputs.
         #[serde(default)]

@@ -1,4 +1,4 @@
-//! Golden sets in the formats of other tools: evaluation files of skills (JSON), JSON lines, CSV and YAML.
+//! Golden sets in the formats of other tools: evaluation files of skills (JSON), JSON Lines, CSV and YAML.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -21,7 +21,7 @@ pub enum GoldenFormat {
     Yaml,
     /// The evaluation file of one skill: a list of `query` and `should_trigger`, or `evals` with a `prompt` each.
     Json,
-    /// JSON lines: `query` with `relevant` or `not_skill`, alone if no skill fits.
+    /// JSON Lines: `query` with `relevant` or `not_skill`, alone if no skill fits.
     Jsonl,
     /// A table with the columns `query`, `expect` and `not`; ids are separated by spaces.
     Csv,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::Context;
 use super::args::AuditAction;
 use super::failure::{Exit, Failure};
-use super::output::{TerminalCaps, TextStyle, grouped};
+use super::output::{TerminalCaps, TextStyle, counted, grouped};
 use skills_api::{AuditFilter, AuditReport, CoreParts};
 use skills_base::audit::Line;
 use skills_skill::safe_text;
@@ -63,18 +63,18 @@ fn verified(report: &AuditReport, look: TerminalCaps) -> String {
         return out;
     }
     let numbers = match (found.first, found.last) {
-        (Some(first), Some(last)) => format!(", {first} to {last}"),
+        (Some(first), Some(last)) if first != last => format!(", {first} to {last}"),
         _ => String::new(),
     };
-    let _ = writeln!(out, "  {} lines{numbers}", grouped(found.lines));
+    let _ = writeln!(out, "  {}{numbers}", counted(found.lines, "line"));
     if found.torn > 0 {
         let _ = writeln!(out, "  {} truncated by a crash and recorded as such", grouped(found.torn));
     }
     if found.torn_end > 0 {
-        let bytes = grouped(found.torn_end);
+        let bytes = counted(found.torn_end, "byte");
         let _ = writeln!(
             out,
-            "  {} the last line was truncated by a crash ({bytes} bytes); the next entry records it",
+            "  {} the last line was truncated by a crash ({bytes}); the next entry records it",
             TextStyle::Warn.paint("note:", look.color)
         );
     }

@@ -1,4 +1,4 @@
-//! `skills bisect`: the commit that changed the top-ranked skill for a request.
+//! `skills bisect`: the commit that changed which skill ranks first for a request.
 
 use std::fmt::Write as _;
 

@@ -96,7 +96,7 @@ fn render(fit: &BudgetFit, plain: bool, look: TerminalCaps) -> String {
         client(&mut out, one, fit.fits, plain, look);
     }
     if !fit.fits {
-        let note = "The closest change found is not shown; --json contains it.";
+        let note = "The figures above are for the closest change found; --json contains the change.";
         let _ = writeln!(out, "{}", TextStyle::Muted.paint(note, look.color));
     } else if !fit.descriptions.is_empty() {
         let head = inflected(fit.descriptions.len(), "description changes", "descriptions change");
@@ -135,9 +135,9 @@ fn client(out: &mut String, client: &FittedClient, is_applicable: bool, plain: b
     let _ = writeln!(out, "  {} {} -> {}", head("tokens"), grouped(u64::from(now)), grouped(u64::from(then)));
     let _ = writeln!(
         out,
-        "  {} {} as expected by complete descriptions; {} by what the client shows now, {} with the change",
+        "  {} {} with complete descriptions, {} with what the client shows now, {} with the change",
         head("golden"),
-        client.expected,
+        inflected(client.expected, "passes", "pass"),
         client.expected_now,
         client.expected - client.lost.len()
     );

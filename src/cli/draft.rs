@@ -147,17 +147,13 @@ pub fn render(report: &DraftReport, look: TerminalCaps) -> String {
     if !report.advice.is_empty() {
         let _ = writeln!(out, "\n{}", strong("advice for missed queries"));
         for advice in &report.advice {
-            let then = match advice.rank {
-                Some(1) => "then first".to_owned(),
-                Some(rank) => format!("then rank {rank}"),
-                None => "still not ranked".to_owned(),
-            };
             let _ = writeln!(
                 out,
-                "  {}\n    add “{}” to the description: {:+.2}, {then}; {} won, {} lost",
+                "  {}\n    add “{}” to the description: {:+.2}, {}; {} won, {} lost",
                 safe_text::line(&advice.query),
                 safe_text::line(&advice.word),
                 advice.gain,
+                advice.new_rank(),
                 advice.won,
                 advice.lost
             );

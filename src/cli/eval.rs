@@ -327,13 +327,8 @@ fn lost(out: &mut String, evaluation: &Evaluation, look: TerminalCaps) {
         let what = cut(&safe_text::line(&what), available - 4, look.unicode);
         let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&what, look.color));
         if let Some(advice) = evaluation.advice.iter().find(|advice| advice.query == lost.query) {
-            let then = match advice.rank {
-                Some(1) => "then first".to_owned(),
-                Some(rank) => format!("then rank {rank}"),
-                None => "then not ranked".to_owned(),
-            };
             let word = safe_text::line(&advice.word);
-            let text = format!("add “{word}” to the description: {:+.2}, {then}", advice.gain);
+            let text = format!("add “{word}” to the description: {:+.2}, {}", advice.gain, advice.new_rank());
             let _ = writeln!(out, "    {text}; {} won, {} lost", advice.won, advice.lost);
         }
     }

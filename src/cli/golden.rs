@@ -272,14 +272,10 @@ fn explained(
 
 /// Renders advice in two lines.
 pub fn advised(advice: &Advice, look: TerminalCaps) -> String {
-    let then = match advice.rank {
-        Some(1) => "then first".to_owned(),
-        Some(rank) => format!("then rank {rank}"),
-        None => "then not ranked".to_owned(),
-    };
     let main = format!("add “{}” to the description", safe_text::line(&advice.word));
     let main = TextStyle::Strong.paint(&main, look.color);
-    format!("\n{main}\n  {:+.2}, {then}; {} won, {} lost\n", advice.gain, advice.won, advice.lost)
+    let rank = advice.new_rank();
+    format!("\n{main}\n  {:+.2}, {rank}; {} won, {} lost\n", advice.gain, advice.won, advice.lost)
 }
 
 fn rank(hit: &Hit) -> String {

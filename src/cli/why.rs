@@ -101,13 +101,13 @@ pub fn render(report: &WhyReport, look: TerminalCaps) -> String {
         );
     }
     if let Some(advice) = report.ranking.as_ref().and_then(|ranking| ranking.advice.as_ref()) {
-        let rank = advice.rank.map(|rank| format!(", then rank {rank}")).unwrap_or_default();
+        let rank = advice.new_rank();
         let golden = match advice.won + advice.lost {
             0 => String::new(),
             _ => format!("; golden queries: {} won, {} lost", advice.won, advice.lost),
         };
         let word = safe_text::line(&advice.word);
-        let text = format!("advice: add “{word}” to the description: {:+.2}{rank}{golden}", advice.gain);
+        let text = format!("advice: add “{word}” to the description: {:+.2}, {rank}{golden}", advice.gain);
         let _ = writeln!(out, "    {}", TextStyle::Strong.paint(&text, look.color));
     }
     for assumed in [false, true] {

@@ -147,6 +147,18 @@ pub struct Advice {
     pub false_triggers: i64,
 }
 
+impl Advice {
+    /// Describes the skill's rank after the change: `would rank first`.
+    #[must_use]
+    pub fn new_rank(&self) -> String {
+        match self.rank {
+            Some(1) => "would rank first".to_owned(),
+            Some(rank) => format!("would have rank {rank}"),
+            None => "would not be ranked".to_owned(),
+        }
+    }
+}
+
 /// Share of the queries of one half of the golden set with an expected skill first.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "HalfFigures")]

@@ -1,4 +1,4 @@
-//! Golden sets: requests with the skills that should win. Read from `golden.yaml`, from JSON lines, and from the
+//! Golden sets: requests with the skills that should win. Read from `golden.yaml`, from JSON Lines, and from the
 //! evaluation files of skills.
 
 use serde::de::Error as _;
@@ -32,7 +32,7 @@ pub struct Case {
 /// Why a golden set is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum GoldenError {
-    /// An invalid line of JSON lines.
+    /// An invalid line of JSON Lines.
     #[error("line {line} is not a {what}: {error}")]
     Line {
         /// The line number, from 1.
@@ -160,7 +160,7 @@ fn lines<T: serde::de::DeserializeOwned>(
     text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).map(of).collect()
 }
 
-/// Parses skills from JSON lines: `id`, `name`, `description`, `tags`, and optionally `headings` and `body`.
+/// Parses skills from JSON Lines: `id`, `name`, `description`, `tags`, and optionally `headings` and `body`.
 ///
 /// # Errors
 /// Returns an error if a line does not have that format.
@@ -175,7 +175,7 @@ pub fn skills_jsonl(text: &str) -> Result<Vec<Document>, GoldenError> {
     Ok(documents.collect())
 }
 
-/// Parses requests from JSON lines: `query` with `relevant` (ids), with `not_skill` (an id that must not win), or
+/// Parses requests from JSON Lines: `query` with `relevant` (ids), with `not_skill` (an id that must not win), or
 /// alone (no skill fits).
 ///
 /// # Errors

@@ -591,7 +591,7 @@ fn with_sentence(
         sentence += &format!(" (close second: {second})");
     }
     if fit != Fit::None && strict(query.request) {
-        sentence += "; first by the rules of policy strict";
+        sentence += "; ranked first by the rules of the strict policy";
     }
     let language = request.map(|(request, _)| RequestLanguage { request, skills: skills.0 });
     Verdict { skill_id, fit, reason, language, sentence }

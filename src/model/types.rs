@@ -484,7 +484,7 @@ fn invalid(command: &str, state: RunState, needed: Option<&str>, allowed: &[Comm
     }
     // The command is accepted in general, but not this one.
     let why = needed.map(|needed| format!(": {needed}")).unwrap_or_default();
-    format!("the run does not accept this {command}{why}; available commands: {}", list(&others))
+    format!("the run does not accept this {command}{why}; other available commands: {}", list(&others))
 }
 
 fn in_state(state: RunState) -> String {

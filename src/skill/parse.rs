@@ -147,7 +147,7 @@ fn markdown(
         let message = match &paragraph {
             Some(_) => format!(
                 "`description` is {defect}; the first paragraph is used here; clients drop the skill, show \
-                    another text or only the name"
+                    different text, or show only the name"
             ),
             None => format!("`description` is {defect}, and the body has no paragraph to use instead"),
         };

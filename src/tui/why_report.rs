@@ -111,8 +111,8 @@ fn push_advice(report: &WhyReport, has_draft: bool, passages: &mut Vec<Passage>)
     }
     passages.push(text("", &what, Role::Strong));
     if let Some(measured) = measured {
-        let rank = measured.rank.map_or_else(|| "not ranked".to_owned(), |rank| format!("rank {rank}"));
-        let mut effect = format!("then {rank}, score {}", signed(measured.gain, &UNICODE));
+        let gain = signed(measured.gain, &UNICODE);
+        let mut effect = format!("{}, score {gain}", measured.new_rank());
         if measured.won + measured.lost > 0 {
             let _ = write!(effect, "; golden queries: {} won, {} lost", measured.won, measured.lost);
         }
@@ -547,7 +547,7 @@ mod tests {
         assert!(all.contains(scores), "{all}");
         assert!(all.contains("What Two shows: 5 of 13 characters\nReads{- tables.-} [\"tables\"]"), "{all}");
         assert!(all.contains("What b says; missing here: tables\nTables."), "{all}");
-        assert!(all.contains("then rank 1, score +1.25; golden queries: 2 won, 1 lost"), "{all}");
+        assert!(all.contains("would rank first, score +1.25; golden queries: 2 won, 1 lost"), "{all}");
         let offered = "Offered to the model\npass clients      One, Four: offered, description shown in full\n\
             fail offered      Two: evidence";
         assert!(all.contains(offered), "{all}");

@@ -1029,7 +1029,7 @@ async fn assumptions_are_not_reported_as_facts() {
     let report = why(&far, &WhyRequest { skill_id: "deep".to_owned(), ..WhyRequest::default() }).await;
     let report = report.unwrap();
     let answer = report.answer();
-    let start = "No client searches this folder; if one did: Claude Code";
+    let start = "No client searches this folder. If one did, Claude Code";
     assert!(answer.starts_with(start) && answer.contains("would not offer the skill"), "{answer}");
     let of = |id: &str| report.clients.iter().find(|client| client.client == id).unwrap();
     for id in ["claude-code", "codex"] {
@@ -1043,7 +1043,7 @@ async fn assumptions_are_not_reported_as_facts() {
     let report = why(&far, &WhyRequest { skill_id: "deep".to_owned(), ..WhyRequest::default() }).await;
     assert_eq!(
         report.unwrap().answer(),
-        "No client searches this folder; if one did, it would offer the skill."
+        "No client searches this folder. If one did, it would offer the skill."
     );
     let request = DraftRequest {
         skill_id: "own".to_owned(),

@@ -151,7 +151,7 @@ fn strict_policy_names_itself_in_verdict() {
     let request = Request { intent: "tables of a pdf".into(), policy: Policy::Strict, ..Request::default() };
     let answer = router().discover(&request).unwrap();
     assert_eq!(answer.results[0].role, Role::Procedure);
-    assert!(answer.fit != Fit::None && answer.verdict.sentence.ends_with("policy strict"));
+    assert!(answer.fit != Fit::None && answer.verdict.sentence.ends_with("strict policy"));
 }
 
 #[test]

@@ -50,9 +50,11 @@ fn wrong_usage_exits_with_2_in_text_and_json() {
 fn limit_out_of_range_is_wrong_usage() {
     let home = Home::with_skills();
     for limit in ["0", "1001", "999999999999", "many"] {
-        let answer = home.run(&["discover", "x", "--limit", limit]);
-        assert_eq!(answer.code, 2, "{limit}: {}", answer.stderr);
-        assert!(answer.stderr.contains("from 1 to 1000"), "{limit}: {}", answer.stderr);
+        for command in [&["discover", "x"][..], &["list"], &["proposals", "list"]] {
+            let answer = home.run(&[command, &["--limit", limit]].concat());
+            assert_eq!(answer.code, 2, "{command:?} {limit}: {}", answer.stderr);
+            assert!(answer.stderr.contains("from 1 to 1000"), "{command:?} {limit}: {}", answer.stderr);
+        }
     }
     assert_eq!(home.run(&["discover", "extract tables from a pdf", "--limit", "1000"]).code, 0);
 }

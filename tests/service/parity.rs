@@ -66,7 +66,7 @@ fn lookup_cases() -> Vec<Case> {
         case("skill.list", json!({"status": "deprecated"}), "list --status deprecated"),
         case("skill.list", json!({"query": "pdf"}), "list --query pdf"),
         case("skill.list", json!({"limit": 2}), "list --limit 2"),
-        wrong("skill.list", json!({"limit": 0}), "list --limit 0", "invalid_request"),
+        wrong("skill.list", json!({"limit": 0}), "", "invalid_request"),
         wrong(
             "skill.list",
             json!({"limit": 2, "cursor": "7:x"}),
@@ -132,7 +132,7 @@ fn lookup_cases() -> Vec<Case> {
             "invalid_request",
         ),
         case("proposal.list", json!({}), "proposals list"),
-        wrong("proposal.list", json!({"limit": 0}), "proposals list --limit 0", "invalid_request"),
+        wrong("proposal.list", json!({"limit": 0}), "", "invalid_request"),
         wrong("proposal.show", json!({"proposal_id": "none"}), "proposals show none", "not_found"),
         wrong("proposal.deny", json!({"proposal_id": "none"}), "proposals deny none --yes", "not_found"),
         wrong(

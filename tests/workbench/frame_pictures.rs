@@ -161,7 +161,7 @@ fn session_with_a_loaded_skill_matches_its_picture() {
 fn golden_set_and_draft_match_their_pictures() {
     let place = TestHome::new();
     let mut harness = place.open(120, 32);
-    harness.press("6").wait_for("failing first").wait_for("then first");
+    harness.press("6").wait_for("failing first").wait_for("would rank first");
     compare(&mut harness, "golden.svg", "Golden: failing queries first, and what would win the selected one");
     harness.press("w").wait_for("Draft of pdf-tables").type_text(" Makes a sheet of a statement.");
     harness.wait_until("measured", |screen| {

@@ -175,7 +175,7 @@ fn rivals_are_a_tab_and_open_their_pair() {
     insta::assert_snapshot!("rivals-120x36", core.screen_text(&mut pane, &mut screen));
     let drawn = core.screen_text(&mut pane, &mut Screen::new(80, 24));
     let head = drawn.lines().find(|line| line.contains("rival ")).unwrap().trim_end();
-    assert!(head.ends_with("similarity") || head.ends_with("alike"), "{drawn}");
+    assert!(head.ends_with("similarity") || head.ends_with("sim."), "{drawn}");
     assert!(!drawn.contains("-0/+0"), "{drawn}");
     core.screen_text(&mut pane, &mut screen);
     core.act(&mut pane, Action::NextPart);

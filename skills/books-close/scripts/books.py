@@ -18,7 +18,7 @@ def collect(given):
             accounts[account.strip()] = accounts.get(account.strip(), Decimal(0)) + Decimal(text.strip())
         except InvalidOperation:
             sys.exit(f"line {number}: {text.strip()!r} is not an amount; expected `account; amount`")
-    print(f"{len(accounts)} accounts", file=sys.stderr)
+    print(f"{len(accounts)} account{'s' * (len(accounts) != 1)}", file=sys.stderr)
     return {"accounts": {name: float(sum_) for name, sum_ in sorted(accounts.items())},
             "balance": float(sum(accounts.values(), Decimal(0)))}
 

@@ -32,7 +32,7 @@ def read(given):
             items.append({"text": parts[0], "quantity": float(quantity), "price": float(price)})
     if not items:
         sys.exit("no line item found; a line item is a line `description; quantity; price`")
-    print(f"{len(items)} line items of {supplier}", file=sys.stderr)
+    print(f"{len(items)} line item{'s' * (len(items) != 1)} of {supplier}", file=sys.stderr)
     return {"supplier": supplier, "items": items, "stated": None if stated is None else float(stated)}
 
 

@@ -24,12 +24,16 @@ def log_of(given):
     return content
 
 
+def counted(count, noun):
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def events(given):
     log = log_of(given)
     lines = [line for line in log.splitlines() if line.strip()]
     found = [match.groupdict() for match in map(LINE.match, lines) if match]
     if len(found) < len(lines):
-        print(f"{len(lines) - len(found)} lines in a different format ignored", file=sys.stderr)
+        print(f"{counted(len(lines) - len(found), 'line')} in a different format ignored", file=sys.stderr)
     return found
 
 
@@ -52,8 +56,9 @@ def sources(given):
 def host(given):
     mine = [e for e in events(given) if e["host"] == given["host"]]
     bad = sum(e["level"] in ("ERROR", "FATAL") for e in mine)
-    print(f"{given['host']}: {len(mine)} lines", file=sys.stderr)
-    return {"line": f"{given['host']}: {len(mine)} lines, {bad} errors, last at {mine[-1]['time']}"}
+    size = f"{given['host']}: {counted(len(mine), 'line')}"
+    print(size, file=sys.stderr)
+    return {"line": f"{size}, {counted(bad, 'error')}, last at {mine[-1]['time']}"}
 
 
 def digest(given):

@@ -29,7 +29,7 @@ def records(name):
 
 def main():
     parser = argparse.ArgumentParser(description="Compare a run's spending with its budget.")
-    parser.add_argument("usage", help="JSON lines: step, model, input_tokens, output_tokens; - reads stdin")
+    parser.add_argument("usage", help="JSON Lines: step, model, input_tokens, output_tokens; - reads stdin")
     parser.add_argument("--prices", required=True, help="JSON: model -> {input, output} per million tokens")
     parser.add_argument("--budget", type=float, required=True)
     parser.add_argument("--pause-at", type=float, default=0.8, metavar="SHARE", help="share of the budget that pauses (0.8)")

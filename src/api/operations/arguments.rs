@@ -271,7 +271,7 @@ arguments! {
         approver: Option<String>,
         /// Free text, kept with the decision.
         notes: Option<String>,
-        /// For a step of unknown outcome: `rerun`, `happened` (with its `result`), `skip` or `fail`.
+        /// For a step with an unknown outcome: `rerun`, `happened` (with its `result`), `skip` or `fail`.
         choice: Option<Choice>,
         /// Result of the step, if it was completed: an object of its outputs.
         #[serde(default)]

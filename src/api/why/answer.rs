@@ -74,12 +74,8 @@ impl<'r> AnswerText<'r> {
         if self.is_assumed {
             let who = if self.is_about_all { "one" } else { number(&self.all, "it", "they") };
             let they = if self.is_about_all { "it" } else { who };
-            let then = if offers.is_empty() {
-                format!(", {they} would offer the skill")
-            } else {
-                format!(": {offers}")
-            };
-            return format!("{}; if {who} did{then}.", self.not_searched());
+            let then = if offers.is_empty() { format!("{they} would offer the skill") } else { offers };
+            return format!("{}. If {who} did, {then}.", self.not_searched());
         }
         if !offers.is_empty() {
             return format!("{offers}.");
@@ -113,10 +109,19 @@ impl<'r> AnswerText<'r> {
             parts.push(format!("{shows} other text instead of its description"));
         }
         let is_cut = |client: &ClientChecks| !client.is_hidden() && !client.shows_other_text();
-        let cut = names_of(report, |client| is_cut(client) && client.checks.iter().any(WhyCheck::is_failed));
-        if parts.is_empty() && !cut.is_empty() {
-            let shows = self.with_verb(&cut, "does not show", "do not show", "would not show");
-            parts.push(format!("{shows} all of its description"));
+        let has_none =
+            |client: &ClientChecks| client.description.as_ref().is_some_and(|text| text.shown.is_empty());
+        if parts.is_empty() {
+            for (is_omitted, what) in [(true, "its description"), (false, "all of its description")] {
+                let cut = names_of(report, |client| {
+                    let is_failed = client.checks.iter().any(WhyCheck::is_failed);
+                    is_cut(client) && is_failed && has_none(client) == is_omitted
+                });
+                if !cut.is_empty() {
+                    let shows = self.with_verb(&cut, "does not show", "do not show", "would not show");
+                    parts.push(format!("{shows} {what}"));
+                }
+            }
         }
         let unknown = names_of(report, |client| !client.is_hidden() && client.is_unknown());
         if !unknown.is_empty() {

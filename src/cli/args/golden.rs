@@ -105,7 +105,7 @@ pub enum GoldenForm {
     Yaml,
     /// The evaluation file of one skill.
     Json,
-    /// JSON lines: query with relevant or `not_skill`.
+    /// JSON Lines: query with relevant or `not_skill`.
     Jsonl,
     /// A table: query, expect, not.
     Csv,
@@ -148,7 +148,7 @@ pub struct GoldenExportArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Reads commits with git, from the newest to older ones, without a checkout; the working tree is \
-    ignored. For roots outside the repository, the current skills are used.\nExits with 1 if no commit changed the top-ranked skill."
+    ignored. For roots outside the repository, the current skills are used.\nExits with 1 if no commit changed which skill ranks first."
 )]
 pub struct BisectArgs {
     /// Request; `-` reads standard input.

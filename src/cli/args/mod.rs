@@ -240,7 +240,7 @@ pub enum Command {
     Proposals(ProposalsArgs),
     /// Show which skills outrank a skill for its own requests.
     Rivals(RivalsArgs),
-    /// Find skills that outrank others for their own requests.
+    /// Find skills that lose their own requests to other skills.
     Collisions(CollisionsArgs),
     /// Check skills against the specification and best practices.
     Lint(LintArgs),
@@ -248,11 +248,11 @@ pub enum Command {
     Eval(EvalArgs),
     /// Manage golden queries.
     Golden(GoldenArgs),
-    /// Find the commit that changed the top-ranked skill.
+    /// Find the commit that changed which skill ranks first.
     Bisect(BisectArgs),
     /// Run a skill's contract.
     Run(RunArgs),
-    /// Attach a skill to a run, its output, a file, or a task.
+    /// Attach a skill to a run, its output, a file, a transcript, or a task.
     Attach(AttachArgs),
     /// List, watch, approve, resume and compare runs.
     Runs(RunsArgs),

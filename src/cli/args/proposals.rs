@@ -65,7 +65,7 @@ pub struct ProposalsListArgs {
     #[arg(long)]
     pub skill: Option<String>,
     /// Maximum number of proposals, 1 to 1000 [default: all].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::skills::limit)]
     pub limit: Option<usize>,
     /// Continue after the page that ended with this cursor.
     #[arg(long, value_name = "CURSOR")]

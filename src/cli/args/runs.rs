@@ -277,7 +277,7 @@ pub struct DecideArgs {
     /// and deny --step or --inputs-digest.
     #[arg(long, short)]
     pub yes: bool,
-    /// Step to decide [default: the waiting step].
+    /// Step to approve or deny [default: the waiting step].
     #[arg(long)]
     pub step: Option<String>,
     /// Digest of the inputs that were reviewed [default: the digest that is shown].
@@ -289,7 +289,7 @@ pub struct DecideArgs {
     /// Comment stored with the decision.
     #[arg(long, value_name = "TEXT")]
     pub notes: Option<String>,
-    /// How to continue after a step with unknown outcome.
+    /// How to continue after a step with an unknown outcome.
     #[arg(long, value_parser = parse_name::<Choice>(&CHOICES))]
     pub choice: Option<Choice>,
     /// Result of the step, with --choice happened: JSON with its outputs, or @FILE.

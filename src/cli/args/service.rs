@@ -40,8 +40,8 @@ pub struct ServeArgs {
     #[arg(long, value_name = "COUNT", default_value_t = 4096,
         value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_connections: u32,
-    /// Maximum number of connections of one address (IPv6: of its /64 network). At the limit, a new connection replaces another
-    /// connection of that address, or is closed [default: half of --max-connections].
+    /// Maximum number of connections from one address (IPv6: from its /64 network). At the limit, a new connection
+    /// replaces another connection from that address, or is closed [default: half of --max-connections].
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_connections_per_address: Option<u32>,
     /// Maximum number of MCP sessions over HTTP. At the limit, a new session replaces one without a handshake,

@@ -70,7 +70,7 @@ pub struct ListArgs {
     #[arg(long, value_name = "CLIENT")]
     pub client: Option<String>,
     /// Maximum number of skills, 1 to 1000 [default: all].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = limit)]
     pub limit: Option<usize>,
     /// Continue after the page that ended with this cursor.
     #[arg(long, value_name = "CURSOR")]
@@ -161,7 +161,7 @@ pub struct DraftArgs {
     #[arg(long, conflicts_with = "write")]
     pub prompt: bool,
     /// Write the description and `when_to_use` to the file; all other bytes are unchanged. If the file cannot be
-    /// written, and with --connect, propose them instead.
+    /// written, or with --connect, the change is proposed instead.
     #[arg(long)]
     pub write: bool,
     /// Propose the change instead of writing it.

@@ -157,7 +157,7 @@ fn signal_of_another_name_is_rejected() {
     let refusal = transition(&snapshot_in(RunState::WaitingForSignal), &other).unwrap_err();
     assert_eq!(
         refusal.to_string(),
-        "the run does not accept this signal: it is waiting for the signal books-closed, not other; available commands: cancel, replay, fork"
+        "the run does not accept this signal: it is waiting for the signal books-closed, not other; other available commands: cancel, replay, fork"
     );
 }
 

@@ -93,7 +93,7 @@ pub(super) fn lengths(subject: &LintInput<'_>, notes: &mut Notes<'_>) {
     let cut = (CUT_BY_OPENCLAW + 1..=1024).contains(&description);
     if listed && cut && subject.value("description").is_some() {
         let message = format!(
-            "`description` has {description} characters; a full list of OpenClaw shows {CUT_BY_OPENCLAW}"
+            "`description` has {description} characters; OpenClaw shows at most {CUT_BY_OPENCLAW} when its list is full"
         );
         notes.add(&rules::DESCRIPTION_OVER_220, Some("description"), subject.value("description"), message);
     }

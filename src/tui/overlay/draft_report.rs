@@ -194,12 +194,8 @@ pub fn right_items(
     golden_items(golden, &report.skill_id, pending.golden, width, painter, &mut out);
     let start = out.len();
     for advice in &report.advice {
-        let then = match advice.rank {
-            Some(1) => "then first".to_owned(),
-            Some(rank) => format!("then rank {rank}"),
-            None => "then not ranked".to_owned(),
-        };
-        let main = format!("add “{}”: {}, {then}", shown(&advice.word), signed(advice.gain, painter.glyphs));
+        let rank = advice.new_rank();
+        let main = format!("add “{}”: {}, {rank}", shown(&advice.word), signed(advice.gain, painter.glyphs));
         let more = format!("; {} won, {} lost, for “{}”", advice.won, advice.lost, shown(&advice.query));
         let main = Seg::new(main, Role::Strong).with(Modifier::BOLD);
         out.push(Item::Gap);

@@ -150,7 +150,7 @@ impl PromptDialog {
                 None => vec![("", "The query is added to your golden.yaml.".to_owned())],
             },
             PromptKind::Import => {
-                let text = "Evaluation files of skills, JSON lines, CSV and YAML. Queries that your \
+                let text = "Evaluation files of skills, JSON Lines, CSV and YAML. Queries that your \
                     golden.yaml already has are skipped.";
                 vec![("", text.to_owned())]
             }

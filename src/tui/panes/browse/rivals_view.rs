@@ -88,7 +88,7 @@ fn lines(rivals: &SkillRivals, width: u16, painter: &Painter<'_>) -> (Vec<RichLi
         let text = format!("not ranked: {}", shown(why));
         out.extend(wrap(&[Seg::new(text, Role::Warning)], width).into_iter().map(RichLine::from_segs));
     } else {
-        out.push(RichLine::of("probe requests per clause that the skill wins", Role::Muted));
+        out.push(RichLine::of("probe requests won, by clause", Role::Muted));
         out.extend(report.clauses.iter().map(|clause| clause_line("", clause, width, painter)));
     }
     if report.golden > 0 {
@@ -115,7 +115,7 @@ fn lines(rivals: &SkillRivals, width: u16, painter: &Painter<'_>) -> (Vec<RichLi
         ));
     } else {
         let name = format!("{:<width$}", "rival", width = usize::from(name_width));
-        let heads = ["lost", "won", "golden", if is_narrow { "alike" } else { "similarity" }];
+        let heads = ["lost", "won", "golden", if is_narrow { "sim." } else { "similarity" }];
         let heads = heads.into_iter().zip(widths).filter(|(_, width)| *width > 0);
         let heads: String = heads.map(|(head, width)| format!("{head:>width$}")).collect();
         out.push(RichLine::of(name + &heads, Role::Muted));

@@ -580,11 +580,11 @@ fn exclusion_text(excluded: &Excluded, available: u16, ellipsis: &str) -> String
     "shadowed".to_owned()
 }
 
-/// Formats `attach to output, artifact`; in narrow lists `to output, artifact`.
+/// Formats `attach to output, artifact`; in narrow lists `on output, artifact`.
 fn targets(targets: &[AttachTarget], long: bool) -> String {
     let words: Vec<String> = targets.iter().map(ToString::to_string).collect();
     if words.is_empty() {
         return "has no target".to_owned();
     }
-    format!("{}to {}", if long { "attach " } else { "" }, words.join(", "))
+    format!("{} {}", if long { "attach to" } else { "on" }, words.join(", "))
 }

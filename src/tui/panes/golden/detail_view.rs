@@ -307,16 +307,12 @@ fn draw_reasons(
 
 /// Formats an advice: one bold line, and its effect below.
 fn advice_lines(advice: &Advice, width: u16, painter: &Painter<'_>) -> Vec<RichLine> {
-    let then = match advice.rank {
-        Some(1) => "then first".to_owned(),
-        Some(rank) => format!("then rank {rank}"),
-        None => "then not ranked".to_owned(),
-    };
     let dot = painter.glyphs.dot;
     let main = format!("add “{}” to the description", shown(&advice.word));
     let mut effect = format!(
-        "{}, {then} {dot} {} won, {} lost",
+        "{}, {} {dot} {} won, {} lost",
         signed(advice.gain, painter.glyphs),
+        advice.new_rank(),
         advice.won,
         advice.lost
     );

@@ -129,7 +129,7 @@ fn draw_empty(
             let adds = name(Action::AddGolden, &[Context::Discover]);
             lines.extend([
                 key(Action::AddQuery, "add a query"),
-                key(Action::ImportGolden, "import an evaluation file, JSON lines or CSV"),
+                key(Action::ImportGolden, "import an evaluation file, JSON Lines, CSV or YAML"),
                 key(Action::GoDiscover, &format!("rank a request in Discover; {adds} adds it")),
                 RichLine::default(),
                 RichLine::from_segs(vec![

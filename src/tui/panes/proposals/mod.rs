@@ -1,4 +1,4 @@
-//! Pane 7: proposed changes of skills, the effects of each, and their decisions.
+//! Pane 7: proposed changes to skills, the effects of each, and their decisions.
 
 mod detail_view;
 mod diff_view;

@@ -67,8 +67,8 @@ fn draw_empty(error: Option<&Error>, is_read: bool, area: Rect, buf: &mut Buffer
     let mut texts = vec![(message, role)];
     if is_read && error.is_none() {
         let how = "A proposal is a change to a skill that waits for approval. Agents create proposals with the MCP tool \
-            propose_skill_update, people with the command below; drafts (w in Browse) of read-only skills become \
-            proposals.";
+            propose_skill_update, people with the command below; drafts (w in Browse) of skills whose file \
+            you cannot write become proposals. Shipped skills cannot be changed.";
         texts.push((how.to_owned(), Role::Muted));
         let command = "skills propose SKILL --diff change.diff --justification \"why\"";
         texts.push((command.to_owned(), Role::Text));
