@@ -252,7 +252,7 @@ pub enum Command {
     Bisect(BisectArgs),
     /// Run a skill's contract.
     Run(RunArgs),
-    /// Attach a skill to a run, its output, a file, a transcript, or a task.
+    /// Attach a skill to a run, output, file, transcript or task.
     Attach(AttachArgs),
     /// List, watch, approve, resume and compare runs.
     Runs(RunsArgs),
