@@ -231,11 +231,11 @@ async fn decide(
 }
 
 /// Returns the notes recorded with the decision: the user's own, and the client that asked.
-fn notes(description: Option<&str>, cx: &RequestContext<RoleServer>) -> String {
+fn notes(typed: Option<&str>, cx: &RequestContext<RoleServer>) -> String {
     let client = cx.client_info().map(|client| format!("{} {}", client.name, client.version));
     let requester = format!("requested by {}", client.as_deref().unwrap_or("an MCP client"));
-    match description.map(str::trim).filter(|description| !description.is_empty()) {
-        Some(description) => format!("{description} ({requester})"),
+    match typed.map(str::trim).filter(|typed| !typed.is_empty()) {
+        Some(typed) => format!("{typed} ({requester})"),
         None => requester,
     }
 }

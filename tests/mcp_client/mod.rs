@@ -179,10 +179,10 @@ impl Client {
     pub async fn fails_with_a_way_on(&self, tool: &str, arguments: Value) -> (Value, String) {
         let result = self.call(tool, arguments).await;
         assert_eq!(result.is_error, Some(true), "{tool}: {}", text(&result));
-        let description = |at: usize| {
+        let part = |at: usize| {
             result.content.get(at).and_then(|block| block.as_text()).map(|text| text.text.clone())
         };
-        (serde_json::from_str(&description(0).unwrap()).unwrap(), description(1).unwrap_or_default())
+        (serde_json::from_str(&part(0).unwrap()).unwrap(), part(1).unwrap_or_default())
     }
 
     /// The next received event that matches.

@@ -298,11 +298,11 @@ async fn wait_timeout_is_set_by_launch_contract_or_configuration() {
     assert_eq!(setting.expires_ms, Some(setting.since_ms + 7_200_000));
     let contract = run(&core, "close", json!({})).await;
     assert_eq!(contract.expires_ms, Some(contract.since_ms + 600_000));
-    let mut description = request("close", json!({}));
-    description.options.expires_in = Some(60);
-    let description = core.launch(description).await.unwrap().run;
-    let description = wait_for_completion(&core, &description.id.0).await;
-    assert_eq!(description.expires_ms, Some(description.since_ms + 60_000));
+    let mut expiring = request("close", json!({}));
+    expiring.options.expires_in = Some(60);
+    let expiring = core.launch(expiring).await.unwrap().run;
+    let expiring = wait_for_completion(&core, &expiring.id.0).await;
+    assert_eq!(expiring.expires_ms, Some(expiring.since_ms + 60_000));
 }
 
 #[tokio::test(flavor = "multi_thread")]

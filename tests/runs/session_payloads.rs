@@ -196,12 +196,12 @@ async fn bodies_in_tool_results_count_as_level_two() {
     assert_eq!(delivered, [("alpha", 1), ("beta", 3), ("alpha", 4)]);
     let view = core.session(&id).await.unwrap();
     let entries = view.transcript.iter().map(|entry| serde_json::to_value(entry).unwrap());
-    let description: usize = entries
+    let overhead: usize = entries
         .map(|entry| entry["arguments"].to_string().len() + entry["result"]["Ok"].to_string().len())
         .sum();
     let size = next.size;
     let all: u64 = [size.base, size.l1, size.l2, size.l3, size.history].iter().map(|level| level.bytes).sum();
-    assert_eq!(next.composed.text.len() as u64 + description as u64, all, "{size:?}");
+    assert_eq!(next.composed.text.len() as u64 + overhead as u64, all, "{size:?}");
 }
 
 #[tokio::test]

@@ -405,11 +405,8 @@ fn missing_terminal_is_reported_with_an_alternative() {
         .env(CHILD, "plain")
         .output()
         .unwrap();
-    let description = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(
-        !output.status.success() && description.contains("the workbench needs a terminal"),
-        "{description}"
-    );
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && stderr.contains("the workbench needs a terminal"), "{stderr}");
     assert!(started_at.elapsed() < Duration::from_secs(20));
 }
 

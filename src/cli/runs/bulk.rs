@@ -182,10 +182,10 @@ fn choose(
         if answer == chosen.confirmation() {
             return Ok(());
         }
-        let Some(description) = chosen.leave_out(&answer) else {
+        let Some(notice) = chosen.leave_out(&answer) else {
             return Err(Error::new(Code::ConfirmationRequired, "nothing was sent").into());
         };
-        reporter.print_line(&description);
+        reporter.print_line(&notice);
     }
 }
 

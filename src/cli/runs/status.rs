@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn every_state_has_its_details() {
-        let description: Vec<String> = [
+        let parts: Vec<String> = [
             RunState::Pending,
             RunState::Running,
             RunState::Replaying,
@@ -225,7 +225,7 @@ mod tests {
         .map(|state| describe(&record(state), &TimeZone::UTC))
         .into();
         assert_eq!(
-            description,
+            parts,
             [
                 "pending",
                 "running book",

@@ -366,11 +366,8 @@ mod tests {
                 "`key_fields` has 101 fields, the maximum is 100",
             ),
         ] {
-            let description = run(operation, request);
-            assert!(
-                description.as_str().is_some_and(|description| description.contains(message)),
-                "{operation}: {description}"
-            );
+            let reply = run(operation, request);
+            assert!(reply.as_str().is_some_and(|reply| reply.contains(message)), "{operation}: {reply}");
         }
         assert!(known("shell.exec").unwrap_err().message.contains("text.template"));
     }

@@ -345,7 +345,7 @@ fn stderr_tail(server: Option<&Server>) -> String {
 
 /// Maps a failed call to a failure.
 async fn refused(error: &ServiceError, session: &Session, job: &BindingCall<'_>) -> BindingFailure {
-    let description =
+    let failure_text =
         || format!("{} failed: {}{}", job.target, root_cause(error), stderr_tail(session.server.as_ref()));
     match error {
         ServiceError::McpError(error) => {
@@ -368,7 +368,7 @@ async fn refused(error: &ServiceError, session: &Session, job: &BindingCall<'_>)
             }
             BindingFailure::upstream(message, Effect::Possible).answered(error.code.0)
         }
-        _ => BindingFailure::upstream(description(), Effect::Possible),
+        _ => BindingFailure::upstream(failure_text(), Effect::Possible),
     }
 }
 

@@ -26,7 +26,7 @@ async fn invalid_requests_are_reported_with_location() {
     let cut = post("{\"intent\":").await;
     is(&cut, 400, "invalid_request");
     assert!(cut.message().contains("line 1 column 10"), "{}", cut.message());
-    for (body, description) in [
+    for (body, expected) in [
         ("[1]", "the body is a list"),
         ("{\"intnt\": 1}", "intnt"),
         ("{\"intent\": 1}", "`intent` is 1; expected a string"),
@@ -38,7 +38,7 @@ async fn invalid_requests_are_reported_with_location() {
     ] {
         let answer = post(body).await;
         is(&answer, 400, "invalid_request");
-        assert!(answer.message().contains(description), "{body}: {}", answer.message());
+        assert!(answer.message().contains(expected), "{body}: {}", answer.message());
     }
     let deep = format!("{{\"intent\":{}1{}}}", "[".repeat(10_000), "]".repeat(10_000));
     is(&test_server.ask("POST", "/v1/skills/discover", &[], &deep).await, 400, "invalid_request");

@@ -505,8 +505,8 @@ fn digest_of_file(path: &Path) -> io::Result<String> {
 }
 
 /// Returns the lifetime of a key as configured in the environment.
-fn key_seconds(description: Option<&str>) -> Result<u64, Error> {
-    match description.map(str::trim).filter(|text| !text.is_empty()) {
+fn key_seconds(setting: Option<&str>) -> Result<u64, Error> {
+    match setting.map(str::trim).filter(|text| !text.is_empty()) {
         None => Ok(KEY_SECONDS),
         Some(text) => text.parse().ok().filter(|seconds| *seconds > 0).ok_or_else(|| {
             let message =

@@ -469,10 +469,10 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
             if answer == chosen.confirmation() {
                 break;
             }
-            let Some(description) = chosen.leave_out(&answer) else {
+            let Some(notice) = chosen.leave_out(&answer) else {
                 return self.print_line("Nothing was sent.").map(|()| false);
             };
-            self.print_line(description)?;
+            self.print_line(notice)?;
         }
         let (mut resumed, mut failed) = (0, 0);
         for one in chosen.runs {

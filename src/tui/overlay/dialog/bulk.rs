@@ -442,9 +442,9 @@ impl Overlay for BulkDialog {
             match self.runs.take_detail(detail, self.is_undecided()) {
                 DetailChange::NotExecuted if self.phase == Phase::Done => self.phase = Phase::Choosing,
                 DetailChange::Moved => {
-                    let description =
+                    let warning =
                         "A run is now waiting for something else: review it, then include it again.";
-                    self.notice = Some(description.to_owned());
+                    self.notice = Some(warning.to_owned());
                 }
                 DetailChange::NotExecuted | DetailChange::Nothing => {}
             }
@@ -470,8 +470,8 @@ impl Overlay for BulkDialog {
             && !error.is_outcome_unknown()
         {
             // The others would not be sent either; what was chosen is kept.
-            let description = Some(format!("Not sent: {}", shown(&error.message)));
-            (self.phase, self.focus, self.notice) = (Phase::Choosing, self.first_focus(), description);
+            let warning = Some(format!("Not sent: {}", shown(&error.message)));
+            (self.phase, self.focus, self.notice) = (Phase::Choosing, self.first_focus(), warning);
             return Outcome::Handled;
         }
         let is_unknown = self.runs.take_response(at, answer.as_deref());
@@ -595,8 +595,8 @@ impl Overlay for BulkDialog {
         let focused = if let Focus::Text(at) = self.focus { Some(at) } else { None };
         let cursor = self.texts.draw(Rect { y: end, ..inside }, (texts, focused), painter);
         let (text, role) = match &self.notice {
-            Some(description) if self.phase == Phase::Choosing => {
-                (painter.with_keys(description, &CONTEXTS), Role::Danger)
+            Some(warning) if self.phase == Phase::Choosing => {
+                (painter.with_keys(warning, &CONTEXTS), Role::Danger)
             }
             _ => self.phase.status(&self.runs, now, painter),
         };

@@ -687,7 +687,7 @@ mod tests {
         let unreachable = || Error::service_unreachable(Code::UpstreamFailure, "gate", "cannot connect");
         let unknown = Error { reason: Some(json!({"outcome_unknown": true})), ..unreachable() };
         let refused = Error::new(Code::Forbidden, "no");
-        for (error, description) in
+        for (error, expected) in
             [(unreachable(), "Not sent"), (unknown, "Sent, outcome unknown"), (refused, "Rejected")]
         {
             let mut decision = open(json!({}));
@@ -695,7 +695,7 @@ mod tests {
             assert!(decision.gates.sending());
             decision.answered(&RunId("r1".to_owned()), Err(&error));
             assert!(!decision.gates.sending() && labels(&decision).contains(&"approve"));
-            assert!(decision.notice.is_some_and(|text| text.starts_with(description)), "{description}");
+            assert!(decision.notice.is_some_and(|text| text.starts_with(expected)), "{expected}");
         }
     }
 

@@ -251,8 +251,8 @@ fn done(attached: &Attached, (width, most): (u16, usize), ellipsis: &str) -> Vec
         }
     }
     if let Some(control) = &attached.control {
-        let description = [Seg::new("control  ", Role::Waiting), Seg::new(shown(control), Role::Strong)];
-        out.extend(wrap_to(&description, width, 4, ellipsis));
+        let segs = [Seg::new("control  ", Role::Waiting), Seg::new(shown(control), Role::Strong)];
+        out.extend(wrap_to(&segs, width, 4, ellipsis));
     }
     // Fractions of a second are dropped.
     let at = shown(&attached.attached_at);

@@ -219,7 +219,7 @@ fn corrected_rows(
     }
     let taken = cells("changed input ") + cells(&name.text) + cells(" -> ");
     let available = (making.width.saturating_sub(taken) / 2).max(8);
-    let description = |value: &Value, role: Role| match value {
+    let segment = |value: &Value, role: Role| match value {
         Value::Null => vec![Seg::new("nothing", Role::Muted)],
         value => {
             let cut = on_one_line(value, available, glyphs.ellipsis);
@@ -228,10 +228,10 @@ fn corrected_rows(
     };
     let mut segs = vec![name];
     if let Some(was) = was {
-        segs.extend(description(was, Role::Muted));
+        segs.extend(segment(was, Role::Muted));
         segs.push(Seg::new(if glyphs.ascii { " -> " } else { " → " }, Role::Muted));
     }
-    segs.extend(description(after, Role::Text));
+    segs.extend(segment(after, Role::Text));
     labeled_row("changed input", segs, making, out);
 }
 

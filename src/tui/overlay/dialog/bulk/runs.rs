@@ -366,7 +366,7 @@ impl RunRows {
     pub fn detail_lines(&self, width: u16, painter: &Painter<'_>, clock: i64) -> Vec<RichLine> {
         let Some(row) = self.rows.get(self.scroll.cursor) else { return Vec::new() };
         let mut out = Vec::new();
-        let description = match (&row.outcome, &row.blocked) {
+        let outcome = match (&row.outcome, &row.blocked) {
             (Some(Err(why)), _) => Some((why.clone(), Role::Danger)),
             (Some(Ok(note)), _) => Some((note.clone(), Role::Success)),
             (None, Some(why)) => Some((why.clone(), Role::Muted)),
@@ -384,7 +384,7 @@ impl RunRows {
             out.extend(parts::labeled(label, LABEL, wrap(&segs, width.saturating_sub(LABEL))));
         };
         let id = tail(&row.run.id.0).to_uppercase();
-        if let Some((text, role)) = description {
+        if let Some((text, role)) = outcome {
             labeled(&id, vec![Seg::new(text, role)], &mut out);
         }
         if !self.decides() || row.outcome.is_some() {
