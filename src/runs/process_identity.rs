@@ -29,6 +29,11 @@ impl ProcessIdentity {
         }
     }
 
+    /// Returns the name of this host.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
     pub fn next_worker(&self) -> WorkerId {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         self.worker(NEXT.fetch_add(1, Ordering::Relaxed))

@@ -141,7 +141,7 @@ impl Log {
         let mut bytes = Vec::new();
         let mut end = match known.take() {
             Some(end) if same => end,
-            before => self.end(&mut file, &metadata, at_ms, before.as_ref(), &mut bytes)?,
+            before => self.end(&mut file, &metadata, at_ms, before.as_ref(), None, &mut bytes)?,
         };
         let durable = entries.iter().any(|entry| entry.durable);
         for entry in entries {
@@ -171,7 +171,7 @@ impl Log {
         let same = known.as_ref().is_some_and(|end| end.len == metadata.len() && end.file == id(&metadata));
         if !same {
             let mut unreported = Vec::new();
-            let end = self.end(&mut file, &metadata, 0, known.as_ref(), &mut unreported)?;
+            let end = self.end(&mut file, &metadata, 0, known.as_ref(), None, &mut unreported)?;
             if !unreported.is_empty() {
                 // A line must record a defect first, which the next entry does.
                 return Ok(None);
@@ -187,26 +187,67 @@ impl Log {
         Ok(Some(anchor))
     }
 
-    /// Finds the end of the file; `before` is the end after this process's last write. Adds to `bytes` the lines that
-    /// record a line truncated by a crash, or lines that were removed or changed: the last one of this process, or the
-    /// anchored one.
+    /// Compares the log with the furthest anchor that is stored elsewhere. Records a gap if they contradict each other
+    /// and the log does not record that yet.
+    pub(super) fn compare(
+        &self,
+        stored: &Anchor,
+        at_ms: i64,
+        known: &mut Option<End>,
+    ) -> Result<(), AuditError> {
+        if self.mode == Mode::Off {
+            return Ok(());
+        }
+        let _lock = self.lock()?;
+        let failed = self.failed("comparing it with the store");
+        let mut file = private_files::open_append(&self.file()).map_err(&failed)?;
+        let metadata = file.metadata().map_err(&failed)?;
+        let mut bytes = Vec::new();
+        let mut end = self.end(&mut file, &metadata, at_ms, known.as_ref(), Some(stored), &mut bytes)?;
+        if !bytes.is_empty() {
+            file.write_all(&bytes).and_then(|()| file.sync_data()).map_err(&failed)?;
+            end.len += bytes.len() as u64;
+        }
+        *known = Some(end);
+        Ok(())
+    }
+
+    /// Returns whether the log records already that the line of this anchor was removed or changed.
+    fn has_gap(&self, anchor: &Anchor) -> Result<bool, AuditError> {
+        let is_it = |line: &Line| {
+            let head = line.data.get("expected_head").and_then(serde_json::Value::as_str);
+            line.kind == GAP && head == Some(&anchor.head)
+        };
+        Ok(!self.show(1, is_it)?.is_empty())
+    }
+
+    /// Finds the end of the file; `before` is the end after this process's last write, `stored` an anchor that is
+    /// stored elsewhere. Adds to `bytes` the lines that record a line truncated by a crash, or lines that were removed
+    /// or changed: the last one of this process, or an anchored one.
     fn end(
         &self,
         file: &mut File,
         metadata: &std::fs::Metadata,
         at_ms: i64,
         before: Option<&End>,
+        stored: Option<&Anchor>,
         bytes: &mut Vec<u8>,
     ) -> Result<End, AuditError> {
         let failed = self.failed("reading its end");
         let len = metadata.len();
+        let written = before.filter(|end| end.seq > 0);
+        let written = written.map(|end| Anchor { seq: end.seq, head: end.prev.clone() });
+        let anchors: Vec<Anchor> = self.anchor()?.into_iter().chain(stored.cloned()).collect();
+        let earliest = anchors.iter().chain(&written).map(|anchor| anchor.seq).min().unwrap_or(u64::MAX);
+        let number = |raw: &[u8]| serde_json::from_slice::<Line>(raw).ok().map(|line| line.seq);
         let (mut tail, mut size) = (Vec::new(), TAIL);
         loop {
             file.seek(SeekFrom::Start(len.saturating_sub(size))).map_err(&failed)?;
             tail.clear();
             file.read_to_end(&mut tail).map_err(&failed)?;
             // The first one may be the end of a longer line.
-            if size >= len || lines(&tail).0.len() > 1 {
+            let first = lines(&tail).0.into_iter().skip(1).find_map(number);
+            if size >= len || first.is_some_and(|seq| seq <= earliest) {
                 break;
             }
             size = size.saturating_mul(8);
@@ -232,12 +273,16 @@ impl Log {
             bytes.push(b'\n');
         }
         // A truncated line, which is recorded above, can be the last one of this process.
-        let written = before.filter(|end| end.seq > 0 && torn.is_empty());
-        let written = written.map(|end| Anchor { seq: end.seq, head: end.prev.clone() });
-        let mut expected = self.anchor()?.into_iter().chain(written);
-        if let Some(anchor) =
-            expected.find(|anchor| anchor::contradiction(&tail, std::slice::from_ref(anchor)).is_some())
-        {
+        let written = written.filter(|line| torn.is_empty() || line.seq != seq + 1);
+        let from = complete.iter().rposition(|raw| number(raw).is_some_and(|seq| seq <= earliest));
+        let skipped: usize = complete.iter().take(from.unwrap_or(0)).map(|raw| raw.len() + 1).sum();
+        let recent = tail.get(skipped..).unwrap_or(&tail);
+        for anchor in anchors.iter().chain(&written) {
+            if anchor::contradiction(recent, std::slice::from_ref(anchor)).is_none()
+                || self.has_gap(anchor)?
+            {
+                continue;
+            }
             tracing::error!("lines of {} were truncated or modified", self.file().display());
             let payload = json!({
                 "expected_seq": anchor.seq, "expected_head": anchor.head, "found_seq": end.seq, "found_head": end.prev,
@@ -247,6 +292,7 @@ impl Log {
             (end.seq, end.prev) = (end.seq + 1, digest(&line));
             bytes.extend_from_slice(&line);
             bytes.push(b'\n');
+            break;
         }
         Ok(end)
     }

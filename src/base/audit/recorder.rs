@@ -45,6 +45,8 @@ struct Job {
 /// as an error in the program's log.
 pub struct Recorder {
     log: Log,
+    /// The end of the log after this process's last write.
+    end: Arc<Mutex<Option<End>>>,
     anchored: Arc<OnceLock<AnchorObserver>>,
     thread: Mutex<Option<(SyncSender<Job>, JoinHandle<()>)>>,
     policy: Mutex<Option<String>>,
@@ -61,6 +63,7 @@ impl Recorder {
     pub fn new(folder: &Path, mode: Mode) -> Arc<Self> {
         Arc::new(Self {
             log: Log::new(folder, mode),
+            end: Arc::default(),
             anchored: Arc::default(),
             thread: Mutex::default(),
             policy: Mutex::default(),
@@ -73,10 +76,18 @@ impl Recorder {
     }
 
     /// Registers an observer that is called with the existing anchor and with every new one; only the first observer
-    /// is registered.
-    pub fn observe_anchors(&self, observer: AnchorObserver) {
+    /// is registered. `stored` are the anchors that it has stored before: a log that contradicts them is recorded in
+    /// the log, since the new anchors replace them.
+    pub fn observe_anchors(&self, stored: &[Anchor], observer: AnchorObserver) {
         if self.log.mode() == Mode::Off {
             return;
+        }
+        // Each line contains the digest of the one before it: if the furthest anchor is right, the earlier ones are.
+        if let Some(furthest) = stored.iter().max_by_key(|anchor| anchor.seq) {
+            let now = jiff::Timestamp::now().as_millisecond();
+            if let Err(error) = self.log.compare(furthest, now, &mut self.end.locked()) {
+                tracing::error!("{error}");
+            }
         }
         match self.log.anchor() {
             Ok(Some(anchor)) => observer(&anchor),
@@ -88,7 +99,7 @@ impl Recorder {
 
     /// Anchors lines that a killed process left without an anchor. Reads the end of the log.
     pub fn catch_up(&self) {
-        anchor(&self.log, &mut None, &self.anchored);
+        anchor(&self.log, &self.end, &self.anchored);
     }
 
     /// Records an entry; returns when it is written and, if it is durable, on the disk. Returns false if that failed.
@@ -183,10 +194,11 @@ impl Recorder {
         }
         if thread.is_none() {
             let (jobs, queue) = sync_channel(QUEUE);
-            let (log, anchored) = (self.log.clone(), Arc::clone(&self.anchored));
+            let (log, end) = (self.log.clone(), Arc::clone(&self.end));
+            let anchored = Arc::clone(&self.anchored);
             let started = std::thread::Builder::new()
                 .name("audit".into())
-                .spawn(move || write(&log, &queue, &anchored));
+                .spawn(move || write(&log, &queue, &end, &anchored));
             match started {
                 Ok(handle) => *thread = Some((jobs, handle)),
                 Err(error) => tracing::error!("cannot start the audit log thread: {error}"),
@@ -236,8 +248,7 @@ impl Drop for Recorder {
     }
 }
 
-fn write(log: &Log, queue: &Receiver<Job>, anchored: &OnceLock<AnchorObserver>) {
-    let mut known = None;
+fn write(log: &Log, queue: &Receiver<Job>, end: &Mutex<Option<End>>, anchored: &OnceLock<AnchorObserver>) {
     // Number of lines without an anchor, and the time of the first of them.
     let mut unanchored: Option<(usize, Instant)> = None;
     loop {
@@ -248,13 +259,13 @@ fn write(log: &Log, queue: &Receiver<Job>, anchored: &OnceLock<AnchorObserver>) 
         };
         match next {
             Ok(first) => {
-                let lines = append(log, first, queue, &mut known);
+                let lines = append(log, first, queue, end);
                 let (before, since) = unanchored.unwrap_or((0, Instant::now()));
                 unanchored = Some((before + lines, since));
             }
             Err(ended) => {
                 if unanchored.take().is_some() {
-                    anchor(log, &mut known, anchored);
+                    anchor(log, end, anchored);
                 }
                 if ended == RecvTimeoutError::Disconnected {
                     return;
@@ -265,7 +276,7 @@ fn write(log: &Log, queue: &Receiver<Job>, anchored: &OnceLock<AnchorObserver>) 
 }
 
 /// Writes a job and those queued after it; returns the number of lines.
-fn append(log: &Log, first: Job, queue: &Receiver<Job>, known: &mut Option<End>) -> usize {
+fn append(log: &Log, first: Job, queue: &Receiver<Job>, end: &Mutex<Option<End>>) -> usize {
     let mut jobs = vec![first];
     while jobs.len() < BATCH
         && let Ok(job) = queue.try_recv()
@@ -274,11 +285,13 @@ fn append(log: &Log, first: Job, queue: &Receiver<Job>, known: &mut Option<End>)
     }
     let (entries, written): (Vec<Entry>, Vec<_>) = jobs.into_iter().map(|j| (j.entry, j.written)).unzip();
     let (lines, now) = (entries.len(), jiff::Timestamp::now().as_millisecond());
-    let appended = log.append(entries, now, known);
+    let mut end = end.locked();
+    let appended = log.append(entries, now, &mut end);
     if let Err(error) = &appended {
-        *known = None;
+        *end = None;
         tracing::error!("{error}: entries are missing");
     }
+    drop(end);
     for written in written.into_iter().flatten() {
         // The caller may have been canceled.
         let _ = written.send(appended.is_ok());
@@ -286,8 +299,9 @@ fn append(log: &Log, first: Job, queue: &Receiver<Job>, known: &mut Option<End>)
     lines
 }
 
-fn anchor(log: &Log, known: &mut Option<End>, anchored: &OnceLock<AnchorObserver>) {
-    match log.write_anchor(known) {
+fn anchor(log: &Log, end: &Mutex<Option<End>>, anchored: &OnceLock<AnchorObserver>) {
+    let written = log.write_anchor(&mut end.locked());
+    match written {
         Ok(Some(anchor)) => {
             if let Some(observer) = anchored.get()
                 && catch_unwind(AssertUnwindSafe(|| observer(&anchor))).is_err()

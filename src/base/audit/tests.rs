@@ -39,6 +39,22 @@ impl Fixture {
         fs::write(self.log(Mode::Full).file(), text).unwrap();
     }
 
+    /// Rewrites all lines and the anchor with another name, as a valid chain.
+    fn forge(&self) {
+        let (mut seq, mut prev, mut forged) = (0, GENESIS.to_owned(), String::new());
+        for line in self.text().lines() {
+            let (content, _) = line.rsplit_once(r#""prev":""#).unwrap();
+            let line =
+                format!(r#"{}"prev":"{prev}"}}"#, content.replace(r#""by":"ana""#, r#""by":"kim who else""#));
+            (seq, prev) = (seq + 1, super::line::digest(line.as_bytes()));
+            forged += &format!("{line}\n");
+        }
+        self.put(&forged);
+        let anchor = serde_json::to_vec(&super::Anchor { seq, head: prev }).unwrap();
+        fs::write(self.folder.path().join("audit.anchor"), anchor).unwrap();
+        assert!(self.verify().is_intact());
+    }
+
     fn verify(&self) -> super::Verification {
         self.log(Mode::Full).verify().unwrap()
     }
@@ -273,20 +289,52 @@ fn truncation_is_detected_after_further_writes() {
 fn lines_rewritten_together_with_the_anchor_are_recorded() {
     let mut fixture = Fixture::new();
     fixture.write(1..4);
-    let (mut prev, mut forged) = (GENESIS.to_owned(), String::new());
-    for line in fixture.text().lines() {
-        let (content, _) = line.rsplit_once(r#""prev":""#).unwrap();
-        let line =
-            format!(r#"{}"prev":"{prev}"}}"#, content.replace(r#""by":"ana""#, r#""by":"kim who else""#));
-        prev = super::line::digest(line.as_bytes());
-        forged += &format!("{line}\n");
-    }
-    fixture.put(&forged);
-    let anchor = super::Anchor { seq: 3, head: prev };
-    fs::write(fixture.folder.path().join("audit.anchor"), serde_json::to_vec(&anchor).unwrap()).unwrap();
-    assert!(fixture.verify().is_intact());
+    fixture.forge();
     fixture.write(4..5);
     assert!(fixture.text().contains("audit.gap"), "{}", fixture.text());
+}
+
+/// The same while no process runs: a new one compares the log with the store before it replaces the store's anchor.
+#[test]
+fn lines_rewritten_between_two_processes_are_recorded_once() {
+    let mut fixture = Fixture::new();
+    fixture.write(1..4);
+    let stored = fixture.log(Mode::Full).write_anchor(&mut fixture.known).unwrap().unwrap();
+    let open = |fixture: &Fixture| {
+        let recorder = Recorder::new(fixture.folder.path(), Mode::Full);
+        recorder.observe_anchors(std::slice::from_ref(&stored), Box::new(|_| {}));
+        assert!(recorder.record_blocking(Entry::new("x", None, json!({}))));
+    };
+    open(&fixture);
+    assert!(fixture.verify().is_intact(), "{}", fixture.text());
+    fixture.forge();
+    open(&fixture);
+    open(&fixture);
+    assert!(!fixture.verify().is_intact());
+    assert_eq!(fixture.text().matches("audit.gap").count(), 1, "{}", fixture.text());
+    // A log that was removed with its anchor.
+    fs::remove_file(fixture.log(Mode::Full).file()).unwrap();
+    fs::remove_file(fixture.folder.path().join("audit.anchor")).unwrap();
+    open(&fixture);
+    assert!(!fixture.verify().is_intact());
+    assert_eq!(fixture.text().matches("audit.gap").count(), 1, "{}", fixture.text());
+}
+
+/// More lines after the expected one than are read at first.
+#[test]
+fn an_anchor_far_before_the_end_is_compared() {
+    let mut fixture = Fixture::new();
+    fixture.write(1..4);
+    let stored = fixture.log(Mode::Full).write_anchor(&mut fixture.known).unwrap().unwrap();
+    fixture.known = None;
+    fixture.write(4..3_000);
+    assert!(fixture.text().len() > 1 << 20);
+    fixture.log(Mode::Full).write_anchor(&mut fixture.known).unwrap();
+    fixture.log(Mode::Full).compare(&stored, 3_000, &mut None).unwrap();
+    assert!(fixture.verify().is_intact());
+    fixture.forge();
+    fixture.log(Mode::Full).compare(&stored, 3_000, &mut None).unwrap();
+    assert!(!fixture.verify().is_intact());
 }
 
 #[test]
@@ -332,7 +380,7 @@ async fn recorder_anchors_its_lines() {
     let recorder = Recorder::new(fixture.folder.path(), Mode::Standard);
     let (tell, received) = std::sync::mpsc::channel();
     let tell = std::sync::Mutex::new(tell);
-    recorder.observe_anchors(Box::new(move |anchor| tell.lock().unwrap().send(anchor.seq).unwrap()));
+    recorder.observe_anchors(&[], Box::new(move |anchor| tell.lock().unwrap().send(anchor.seq).unwrap()));
     recorder.record(Entry::new("x", None, json!({}))).await;
     let soon = received.recv_timeout(std::time::Duration::from_secs(20)).unwrap();
     assert_eq!(soon, 1, "a line is anchored while the process continues");
@@ -353,10 +401,13 @@ async fn an_observer_that_panics_loses_no_entry() {
     let recorder = Recorder::new(fixture.folder.path(), Mode::Standard);
     let (tell, received) = std::sync::mpsc::channel();
     let tell = std::sync::Mutex::new(tell);
-    recorder.observe_anchors(Box::new(move |anchor| {
-        tell.lock().unwrap().send(anchor.seq).unwrap();
-        panic!("no runtime");
-    }));
+    recorder.observe_anchors(
+        &[],
+        Box::new(move |anchor| {
+            tell.lock().unwrap().send(anchor.seq).unwrap();
+            panic!("no runtime");
+        }),
+    );
     recorder.record(Entry::new("x", None, json!({}))).await;
     assert_eq!(received.recv_timeout(std::time::Duration::from_secs(20)).unwrap(), 1);
     recorder.record(Entry::new("x", None, json!({}))).await;

@@ -30,6 +30,7 @@ use skills_registry::policy::Effect;
 use skills_registry::{Catalog, Registry, Root, RootOrigin, SHIPPED, Trust, shipped_versions};
 use skills_runs::{
     Artifacts, Broker, BrokerSettings, BundleCheck, BundleRefusal, Capabilities, Engine, Execute,
+    ProcessIdentity,
 };
 use skills_sandbox::{Level, Limits, Sandbox};
 use skills_store::{
@@ -376,11 +377,24 @@ impl RunStore {
         {
             return Ok(Vec::new());
         }
-        let anchors = self.runtime().await?.anchors.audit_anchors(&self.audit_log_name()).await?;
-        Ok(anchors.into_iter().map(|anchor| Anchor { seq: anchor.seq, head: anchor.head }).collect())
+        let anchors = Arc::clone(&self.runtime().await?.anchors);
+        let mut found = anchors_of(&*anchors, &self.audit_log_name()?).await?;
+        if matches!(StorePlace::in_use(&self.config)?, StorePlace::Server(_)) {
+            // Of versions that did not store the host, or copied from a store in a file.
+            found.extend(anchors_of(&*anchors, &self.audit_file()).await?);
+        }
+        Ok(found)
     }
 
-    fn audit_log_name(&self) -> String {
+    /// Returns the name of the audit log in the store. Hosts that share a store each have a log at the same path.
+    fn audit_log_name(&self) -> Result<String, Error> {
+        Ok(match StorePlace::in_use(&self.config)? {
+            StorePlace::Server(_) => format!("{}:{}", ProcessIdentity::here().host(), self.audit_file()),
+            _ => self.audit_file(),
+        })
+    }
+
+    fn audit_file(&self) -> String {
         self.audit.log().file().display().to_string()
     }
 
@@ -522,11 +536,17 @@ impl RunStore {
         let calling = self.services.calling()?;
         let store = Arc::new(store);
         if store.write_failure().is_none() {
-            let (anchors, log) = (Arc::clone(&store), self.audit_log_name());
-            self.audit.observe_anchors(Box::new(move |anchor| {
+            let (anchors, log) = (Arc::clone(&store), self.audit_log_name()?);
+            // Runs on a blocking thread.
+            let stored = Handle::current().block_on(anchors_of(&*store, &log)).unwrap_or_else(|error| {
+                tracing::error!("cannot compare the audit log with the store: {error}");
+                Vec::new()
+            });
+            let observer = move |anchor: &Anchor| {
                 let anchor = AuditAnchor { seq: anchor.seq, head: anchor.head.clone() };
                 anchors.store_audit_anchor(&log, anchor);
-            }));
+            };
+            self.audit.observe_anchors(&stored, Box::new(observer));
         }
         let anchors: Arc<dyn AuditAnchors> = store.clone();
         let sessions: Arc<dyn Sessions> = store.clone();
@@ -555,6 +575,11 @@ impl RunStore {
             execute,
         }))
     }
+}
+
+async fn anchors_of(store: &dyn AuditAnchors, log: &str) -> Result<Vec<Anchor>, Error> {
+    let anchors = store.audit_anchors(log).await?;
+    Ok(anchors.into_iter().map(|anchor| Anchor { seq: anchor.seq, head: anchor.head }).collect())
 }
 
 /// The roots of a generation of skills, in the form in which runs name their root.
