@@ -48,6 +48,11 @@ pub fn remove_details(value: &mut Value) {
                 fields.remove(field);
             }
         }
+        if is_sheet(fields)
+            && let Some(public) = fields.remove("blocked_public")
+        {
+            fields.insert("blocked".to_owned(), public);
+        }
         if fields.contains_key("step") && has_status(fields, "failed") {
             fields.remove("binding");
         }
@@ -57,7 +62,7 @@ pub fn remove_details(value: &mut Value) {
 /// Replaces the bindings in decision sheets, which name addresses, for callers who may not decide.
 pub(super) fn hide_bindings(value: &mut Value) {
     for_each_record(value, false, &mut |fields, _| {
-        if fields.contains_key("headline") && fields.contains_key("inputs_digest") {
+        if is_sheet(fields) {
             fields.insert("binding".to_owned(), "shown to callers with the scope `decide`".into());
         }
     });
@@ -90,6 +95,11 @@ fn for_each_record(
         }
         _ => {}
     }
+}
+
+/// Returns whether this is what an approver sees of a waiting step.
+fn is_sheet(fields: &Map<String, Value>) -> bool {
+    fields.contains_key("headline") && fields.contains_key("inputs_digest")
 }
 
 /// Returns whether this is a step, or a run, with a status.
@@ -171,6 +181,22 @@ mod tests {
         assert_ne!(shown["sheet"]["binding"], "b");
         shown["sheet"]["binding"] = "b".into();
         assert_eq!(shown, answer);
+    }
+
+    #[test]
+    fn obstacle_of_an_approval_is_replaced_by_its_public_form() {
+        let sheet = json!({
+            "headline": "send", "inputs_digest": "d", "binding": "b", "blocked": "`net.pay`: add http://10.0.0.1",
+            "blocked_public": "`net.pay`: no binding is configured correctly",
+        });
+        let mut answer = json!({ "sheet": sheet });
+        assert!(may_hold_details(&serde_json::to_vec(&answer).unwrap()));
+        remove_details(&mut answer);
+        let public = json!({
+            "headline": "send", "inputs_digest": "d", "binding": "b",
+            "blocked": "`net.pay`: no binding is configured correctly",
+        });
+        assert_eq!(answer["sheet"], public);
     }
 
     #[test]

@@ -748,7 +748,9 @@ async fn refused(
 ) -> Error {
     let mut error = match error {
         error if caller.may(Scope::Admin) => error,
-        error if error.message.contains("postgres://") => service::without_place(error),
+        error if error.message.contains("postgres://") => {
+            service::without_place(disclosure::without_details(error))
+        }
         error => disclosure::without_details(error),
     };
     redact_paths::shorten(&mut error.message);
