@@ -276,6 +276,30 @@ async fn only_admin_sees_what_an_obstacle_names() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn only_admin_sees_where_the_store_is() {
+    let names: [(&str, &[Scope]); 2] =
+        [("reader", &[Scope::Read]), ("admin", &[Scope::Read, Scope::Run, Scope::Admin])];
+    let (test_server, [reader, admin]) =
+        TestServer::with_keys(TestHome::new(), SessionLimits::default(), names).await;
+    let diagnostics = async |key: &str| {
+        test_server.ask("GET", "/v1/skills/diagnostics", &[("x-api-key", key)], "").await.json()
+    };
+    let home = test_server.place.path("home").display().to_string();
+    // Before and after a run has created the store.
+    for _ in 0..2 {
+        let (shown, complete) = (diagnostics(&reader).await, diagnostics(&admin).await);
+        assert_ne!(shown["counting"]["place"], complete["counting"]["place"]);
+        assert_eq!(shown["counting"]["file"], Value::Null);
+        for member in ["counting", "cache"] {
+            assert!(!shown[member].to_string().contains(&home), "{}", shown[member]);
+        }
+        let inputs = r#"{"inputs": {"amounts": [1]}}"#;
+        let key = [("x-api-key", admin.as_str())];
+        test_server.ask("POST", "/v1/skills/ledger/execute/async", &key, inputs).await;
+    }
+}
+
 /// Keys of a file, which counts how often a caller is authenticated.
 struct CountedKeys(ServiceKeys, Arc<AtomicUsize>);
 
