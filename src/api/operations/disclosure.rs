@@ -49,7 +49,7 @@ pub fn remove_details(value: &mut Value) {
                 fields.remove(field);
             }
         }
-        if is_sheet(fields)
+        if is_decision(fields)
             && let Some(public) = fields.remove("blocked_public")
         {
             fields.insert("blocked".to_owned(), public);
@@ -63,7 +63,7 @@ pub fn remove_details(value: &mut Value) {
 /// Replaces the bindings in decision sheets, which name addresses, for callers who may not decide.
 pub(super) fn hide_bindings(value: &mut Value) {
     for_each_record(value, false, &mut |fields, _| {
-        if is_sheet(fields) {
+        if is_decision(fields) {
             fields.insert("binding".to_owned(), "shown to callers with the scope `decide`".into());
         }
     });
@@ -101,7 +101,7 @@ fn for_each_record(
 }
 
 /// Returns whether this is what an approver sees of a waiting step.
-fn is_sheet(fields: &Map<String, Value>) -> bool {
+fn is_decision(fields: &Map<String, Value>) -> bool {
     fields.contains_key("headline") && fields.contains_key("inputs_digest")
 }
 
