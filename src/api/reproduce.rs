@@ -5,6 +5,9 @@ use serde_json::{Map, Value, json};
 use crate::AttachRequest;
 use skills_config::quoted;
 
+/// The address at which `skills serve` listens unless it is given another.
+pub const DEFAULT_ADDRESS: &str = "http://127.0.0.1:8080";
+
 /// Returns the command line.
 pub fn cli(skill: &str, request: &AttachRequest) -> String {
     let mut words = vec!["skills".to_owned(), "attach".to_owned(), quoted(skill)];
@@ -19,15 +22,15 @@ pub fn cli(skill: &str, request: &AttachRequest) -> String {
     words.join(" ")
 }
 
-/// Returns the HTTP request to the default address.
-pub fn curl(skill: &str, request: &AttachRequest) -> String {
+/// Returns the HTTP request to the service at this address, without a trailing `/`.
+pub fn curl(address: &str, skill: &str, request: &AttachRequest) -> String {
     let mut body = Map::new();
     body.insert("target_type".to_owned(), json!(request.target_type));
     body.insert("target_ref".to_owned(), json!(request.target_ref));
     body.insert("inputs".to_owned(), Value::Object(request.inputs.clone()));
     format!(
         "curl -X POST {} -H 'content-type: application/json' -d {}",
-        quoted(&format!("http://127.0.0.1:8080/v1/skills/{}/attach", percent(skill))),
+        quoted(&format!("{address}/v1/skills/{}/attach", percent(skill))),
         quoted(&Value::Object(body).to_string())
     )
 }
@@ -71,8 +74,11 @@ mod tests {
             "skills attach table-audit --target-type output --target-ref 0198/extract \
              --input 'note=it'\\''s $HOME' --input limit=0.8 --input handle=@@ana"
         );
-        let curl = curl("table audit", &request);
-        assert!(curl.contains("/v1/skills/table%20audit/attach"), "{curl}");
+        let curl = curl("https://gate.example/skills", "table audit", &request);
+        assert!(
+            curl.starts_with("curl -X POST https://gate.example/skills/v1/skills/table%20audit/attach -H "),
+            "{curl}"
+        );
         assert!(curl.ends_with("}}'"), "{curl}");
     }
 }

@@ -310,6 +310,10 @@ pub struct DecisionPreview {
     /// possible.
     #[serde(default)]
     pub blocked: Option<String>,
+    /// The form of `blocked` without addresses and paths, if it differs. Callers without the scope `admin` receive it
+    /// as `blocked`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked_public: Option<String>,
     /// The scope that the caller's key lacks to approve or deny. Determined by the client.
     #[serde(skip)]
     pub missing_scope: Option<Scope>,

@@ -82,7 +82,7 @@ fn labeled(list: &SkillList) -> String {
             skill.shadowed_by.as_deref().map(|by| format!("Shadowed by {}", clean(&path_text(by))));
         let findings = (skill.findings > 0).then(|| format!("Findings: {}", skill.findings));
         let parts = vec![
-            clean(skill.skill_id.as_str()),
+            clean(&safe_text::name(skill.skill_id.as_str())),
             format!("Role: {}. Status: {}", skill.role, clean(skill.status.as_str())),
             findings.unwrap_or_default(),
             shadowed.unwrap_or_default(),
@@ -92,7 +92,8 @@ fn labeled(list: &SkillList) -> String {
     }
     for refusal in &list.refused {
         let why = refusal.findings.last().map(|finding| clean(&finding.message)).unwrap_or_default();
-        let _ = writeln!(out, "Rejected: {}", sentences(vec![clean(refusal.id.as_str()), why]));
+        let _ =
+            writeln!(out, "Rejected: {}", sentences(vec![clean(&safe_text::name(refusal.id.as_str())), why]));
     }
     let look = TerminalCaps { color: false, unicode: false, width: usize::MAX, terminal: false };
     out + &footer(list, look)
@@ -118,7 +119,7 @@ pub fn render(list: &SkillList, look: TerminalCaps) -> String {
         let _ = writeln!(out, "{}", TextStyle::Muted.paint(head.trim_end(), look.color));
     }
     for skill in &winners {
-        let id = look.name(&safe_text::line(skill.skill_id.as_str()), id_width);
+        let id = look.name(&safe_text::name(skill.skill_id.as_str()), id_width);
         let status = fit(&safe_text::line(skill.status.as_str()), statuses, look.unicode);
         let findings = if skill.findings == 0 { String::new() } else { skill.findings.to_string() };
         let text = skill.description.clone();
@@ -135,7 +136,7 @@ pub fn render(list: &SkillList, look: TerminalCaps) -> String {
         let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("shadowed", look.color));
     }
     for skill in shadowed {
-        let id = look.name(&safe_text::line(skill.skill_id.as_str()), id_width);
+        let id = look.name(&safe_text::name(skill.skill_id.as_str()), id_width);
         let winner = skill.shadowed_by.as_deref().map(path_text).unwrap_or_default();
         let by = format!("by {winner}");
         let _ = writeln!(
@@ -148,7 +149,7 @@ pub fn render(list: &SkillList, look: TerminalCaps) -> String {
         let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("rejected", look.color));
     }
     for refusal in &list.refused {
-        let id = look.name(&safe_text::line(refusal.id.as_str()), id_width);
+        let id = look.name(&safe_text::name(refusal.id.as_str()), id_width);
         let why = refusal.findings.last().map_or_else(String::new, |finding| finding.message.clone());
         let why = cut(
             &safe_text::line(&why),

@@ -99,7 +99,7 @@ impl TerminalCaps {
 
     /// Returns the width of a column of names: that of the longest, on a terminal at most `most` cells.
     pub fn name_width<'a>(self, names: impl Iterator<Item = &'a str>, least: usize, most: usize) -> usize {
-        let longest = names.map(|name| cells(&safe_text::line(name))).max().unwrap_or(0);
+        let longest = names.map(|name| cells(&safe_text::name(name))).max().unwrap_or(0);
         // Widths beyond 16 bits cannot be formatted.
         longest.max(least).min(if self.is_bounded() { most.max(least) } else { usize::from(u16::MAX) })
     }

@@ -337,6 +337,7 @@ mod tests {
             on_expiry: skills_model::Expiry::default(),
             changed: None,
             blocked: None,
+            blocked_public: None,
             missing_scope: None,
             pause: None,
         }

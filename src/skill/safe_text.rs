@@ -30,6 +30,25 @@ pub fn block(text: &str) -> Cow<'_, str> {
     rewrite(text, true)
 }
 
+/// Makes a name safe: in addition to [`line`], whitespace at its ends, which looks like padding, and any other whitespace
+/// than a space become visible.
+pub fn name(text: &str) -> Cow<'_, str> {
+    let (start, end) = (text.len() - text.trim_start().len(), text.trim_end().len());
+    let is_blank = |at: usize, c: char| c.is_whitespace() && (c != ' ' || at < start || at >= end);
+    if !text.char_indices().any(|(at, c)| is_blank(at, c)) {
+        return line(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for (at, c) in text.char_indices() {
+        if is_blank(at, c) || !is_visible(text, at, c) {
+            show(c, &mut out);
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
+}
+
 /// Kind of an invisible character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Hidden {
@@ -43,6 +62,8 @@ pub(super) enum Hidden {
     Tag,
     /// A variation selector without effect.
     Selector,
+    /// Looks like a space, but is not one.
+    Blank,
 }
 
 impl Hidden {
@@ -54,6 +75,7 @@ impl Hidden {
             Self::ZeroWidth => ("a zero-width character", "zero-width characters"),
             Self::Tag => ("a Unicode tag character", "Unicode tag characters"),
             Self::Selector => ("a variation selector without effect", "variation selectors without effect"),
+            Self::Blank => ("a blank character", "blank characters"),
         }
     }
 }
@@ -62,8 +84,9 @@ impl Hidden {
 /// and tab are not invisible.
 ///
 /// Follows Unicode's tables: C0 and C1, `Bidi_Control` and `Default_Ignorable_Code_Point`, and in addition line and
-/// paragraph separators and annotation marks, which are not visible either. Variation selectors are exempt if they
-/// have an effect: the presentation of an emoji, or the form of an ideograph; and so is the joiner of two emoji.
+/// paragraph separators, annotation marks and symbols without a shape, which are not visible either. Variation selectors
+/// are exempt if they have an effect: the presentation of an emoji, or the form of an ideograph; and so are the joiner of
+/// two emoji, and the braille blank next to a braille pattern.
 pub(super) fn hidden(c: char, before: &str, after: &str) -> Option<Hidden> {
     let follows = |set: CodePointSetDataBorrowed<'static>| {
         before.chars().next_back().is_some_and(|before| set.contains(before))
@@ -73,6 +96,8 @@ pub(super) fn hidden(c: char, before: &str, after: &str) -> Option<Hidden> {
         _ if c.is_control() => Some(Hidden::Control),
         _ if BIDI_CONTROL.contains(c) => Some(Hidden::Bidi),
         '\u{2028}' | '\u{2029}' | '\u{fff9}'..='\u{fffb}' => Some(Hidden::ZeroWidth),
+        '\u{2800}' if is_next_to_braille(before, after) => None,
+        '\u{2800}' | '\u{16fe4}' | '\u{1d159}' => Some(Hidden::Blank),
         _ if !IGNORABLE.contains(c) => None,
         '\u{fe0e}' | '\u{fe0f}' if follows(EMOJI) => None,
         '\u{e0100}'..='\u{e01ef}' if follows(UNIFIED_IDEOGRAPH) => None,
@@ -81,6 +106,12 @@ pub(super) fn hidden(c: char, before: &str, after: &str) -> Option<Hidden> {
         '\u{e0000}'..='\u{e0fff}' => Some(Hidden::Tag),
         _ => Some(Hidden::ZeroWidth),
     }
+}
+
+/// Returns whether a braille pattern with dots precedes or follows.
+fn is_next_to_braille(before: &str, after: &str) -> bool {
+    let is_braille = |c: char| matches!(c, '\u{2801}'..='\u{28ff}');
+    before.chars().next_back().is_some_and(is_braille) || after.chars().next().is_some_and(is_braille)
 }
 
 /// Returns whether a zero-width joiner joins two emoji: the first one may have a presentation selector or a skin tone.
@@ -214,13 +245,29 @@ mod tests {
         assert!(all_chars().filter(|c| listed(*c)).count() > 4_000);
         for c in all_chars() {
             let text = format!("x{c}y");
-            let replaced = listed(c) || matches!(c, '\u{2028}' | '\u{2029}' | '\u{fff9}'..='\u{fffb}');
+            let is_blank = matches!(c, '\u{2800}' | '\u{16fe4}' | '\u{1d159}');
+            let replaced =
+                listed(c) || is_blank || matches!(c, '\u{2028}' | '\u{2029}' | '\u{fff9}'..='\u{fffb}');
             assert_eq!(line(&text) != text, replaced, "{:04X}", u32::from(c));
             assert_eq!(line(&text).contains(c), !replaced, "{:04X}", u32::from(c));
             assert_eq!(block(&text) != text, replaced && c != '\n', "{:04X}", u32::from(c));
             assert_eq!(block(&text).contains(c), !replaced || c == '\n', "{:04X}", u32::from(c));
             assert_eq!(is_invisible(c), replaced && !matches!(c, '\n' | '\r' | '\t'), "{:04X}", u32::from(c));
         }
+    }
+
+    #[test]
+    fn blank_characters_and_whitespace_around_names_become_visible() {
+        assert_eq!(line("fmt\u{2800}"), "fmt⟨U+2800⟩");
+        assert_eq!(line("⠓\u{2800}⠊"), "⠓\u{2800}⠊");
+        for blank in ['\u{115f}', '\u{1160}', '\u{2800}', '\u{3164}', '\u{ffa0}', '\u{16fe4}', '\u{1d159}'] {
+            let code = format!("⟨U+{:04X}⟩", u32::from(blank));
+            assert_eq!(name(&format!("a{blank}b")), format!("a{code}b"));
+        }
+        assert_eq!(name(" fmt "), "⟨U+0020⟩fmt⟨U+0020⟩");
+        assert_eq!(name("a b\u{a0}c\n"), "a b⟨U+00A0⟩c␊");
+        assert_eq!(name("  "), "⟨U+0020⟩⟨U+0020⟩");
+        assert!(matches!(name("my skill"), Cow::Borrowed(_)));
     }
 
     #[test]

@@ -171,6 +171,8 @@ async fn remote_runs_and_sessions_equal_local_ones() {
     same!(here, there, launch(request("ledgr", json!({}))));
     let target = format!("{id}/sum");
     same!(here, there, attach_preview(attachment("watch", "output", &target, json!({}))));
+    let preview = there.attach_preview(attachment("watch", "output", &target, json!({}))).await.unwrap();
+    assert!(preview.curl.contains(&format!("{}/v1/skills/watch/attach", service.url())), "{}", preview.curl);
     same!(here, there, attach(attachment("ledger", "output", &target, json!({}))));
     same!(here, there, target_choices(AttachTarget::Run, "", 5, &SessionAccess::default(), None));
     let waiting = here.run(id).await.unwrap().run;

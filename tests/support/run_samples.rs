@@ -251,6 +251,7 @@ pub fn sheet(run: &RunRecord) -> DecisionPreview {
         on_expiry: skills_model::Expiry::default(),
         changed: None,
         blocked: None,
+        blocked_public: None,
         missing_scope: None,
         pause: None,
     }

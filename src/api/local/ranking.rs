@@ -24,7 +24,7 @@ use skills_skill::SkillId;
 /// Up to this many skills a request is answered on the caller's own thread: that is faster than passing it to another
 /// thread and back.
 const INLINE: usize = 500;
-/// The same for the length of a request in bytes.
+/// The same for the length of a request and its filter in bytes.
 const INLINE_BYTES: usize = 1_000;
 
 /// How long a request to a service that has just started waits for the first scan of the skills.
@@ -230,8 +230,8 @@ impl Ranking {
     ) -> Result<Answer, Error> {
         let (domains, skill, is_first_page) =
             (request.domain.clone(), request.skill.clone(), request.offset == 0);
-        let is_small = request.intent.len() <= INLINE_BYTES
-            && self.shared.router.try_read().is_ok_and(|router| router.len() <= INLINE);
+        let is_small =
+            is_short(&request) && self.shared.router.try_read().is_ok_and(|router| router.len() <= INLINE);
         let mut answer = if is_small {
             rank(&self.shared, &request, &adjustments)
         } else {
@@ -392,9 +392,25 @@ fn rank(shared: &Shared, request: &Request, adjustments: &Adjustments) -> Result
         .map_err(|e| Error::new(Code::InvalidRequest, e.to_string()))
 }
 
+/// Returns whether the texts of a request are short enough to be answered on the caller's own thread.
+fn is_short(request: &Request) -> bool {
+    request.intent.len().saturating_add(request.filter.len()) <= INLINE_BYTES
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_filter_makes_a_long_request() {
+        let request = |filter: usize| Request {
+            intent: "add numbers".to_owned(),
+            filter: "a".repeat(filter),
+            ..Request::default()
+        };
+        assert!(is_short(&request(100)));
+        assert!(!is_short(&request(INLINE_BYTES)));
+    }
 
     #[tokio::test]
     async fn measurement_ends_after_its_time_slice_if_others_wait() {

@@ -10,15 +10,16 @@ use crate::Error;
 /// Fields of a failure that only `admin` may see.
 const PRIVATE: [&str; 3] = ["detail", "binding", "tried"];
 
-/// Members that hold the record of a failure, or the data of an event.
-const FAILURES: [&str; 2] = ["error", "data"];
-
-/// Members that hold values of callers, scripts and services. A value in them that looks like a failure is none, and
-/// an approver has to see all of it.
-const VALUES: [&str; 11] = [
+/// Members that hold values of callers, scripts, services and skills. A value in them that looks like a failure is none,
+/// and an approver has to see all of it.
+const VALUES: [&str; 15] = [
     "inputs",
     "inputs_before",
     "corrected_inputs",
+    "input_fields",
+    "default",
+    "contract",
+    "frontmatter",
     "outputs",
     "content",
     "payload",
@@ -48,6 +49,11 @@ pub fn remove_details(value: &mut Value) {
                 fields.remove(field);
             }
         }
+        if is_decision(fields)
+            && let Some(public) = fields.remove("blocked_public")
+        {
+            fields.insert("blocked".to_owned(), public);
+        }
         if fields.contains_key("step") && has_status(fields, "failed") {
             fields.remove("binding");
         }
@@ -57,7 +63,7 @@ pub fn remove_details(value: &mut Value) {
 /// Replaces the bindings in decision sheets, which name addresses, for callers who may not decide.
 pub(super) fn hide_bindings(value: &mut Value) {
     for_each_record(value, false, &mut |fields, _| {
-        if fields.contains_key("headline") && fields.contains_key("inputs_digest") {
+        if is_decision(fields) {
             fields.insert("binding".to_owned(), "shown to callers with the scope `decide`".into());
         }
     });
@@ -74,22 +80,29 @@ fn for_each_record(
         Value::Array(items) => items.iter_mut().for_each(|item| for_each_record(item, is_failure, change)),
         Value::Object(fields) => {
             change(fields, is_failure);
-            let is_step = fields.contains_key("step");
-            let has_failed = is_step && has_status(fields, "failed");
+            let has_failed = fields.contains_key("step") && has_status(fields, "failed");
             let is_checkpoint = fields.contains_key("done");
+            let is_event = fields.contains_key("kind");
             for (name, field) in fields.iter_mut() {
                 let name = name.as_str();
                 let is_value = VALUES.contains(&name)
-                    || (name == "result" && is_step && !has_failed)
+                    || (name == "result" && !has_failed)
+                    || (name == "data" && !is_event)
                     || (name == "state" && is_checkpoint);
                 if !is_value {
-                    let is_failure = FAILURES.contains(&name) || (name == "result" && has_failed);
+                    // The data of an event may be a failure.
+                    let is_failure = ["error", "data", "result"].contains(&name);
                     for_each_record(field, is_failure, change);
                 }
             }
         }
         _ => {}
     }
+}
+
+/// Returns whether this is what an approver sees of a waiting step.
+fn is_decision(fields: &Map<String, Value>) -> bool {
+    fields.contains_key("headline") && fields.contains_key("inputs_digest")
 }
 
 /// Returns whether this is a step, or a run, with a status.
@@ -162,7 +175,14 @@ mod tests {
             "script": { "env": value, "metadata": value }, "earlier": [{ "changed": [value] }],
             "steps": [{ "step": "get", "status": "completed", "inputs": value, "result": value }],
             "checkpoints": [{ "number": 1, "done": [], "state": { "vars": { "v": value } } }],
-            "events": [{ "kind": "signal.received", "data": { "payload": value } }],
+            "events": [
+                { "kind": "signal.received", "data": { "payload": value } },
+                { "kind": "gate.approved", "data": { "result": { "error": value } } },
+            ],
+            "input_fields": { "order": { "default": { "data": value, "error": value } } },
+            "decisions": [{ "decision": { "result": { "data": value } } }],
+            "contract": { "steps": [{ "input": { "error": value } }] },
+            "frontmatter": { "data": value, "error": value },
         });
         let mut shown = answer.clone();
         remove_details(&mut shown);
@@ -171,6 +191,22 @@ mod tests {
         assert_ne!(shown["sheet"]["binding"], "b");
         shown["sheet"]["binding"] = "b".into();
         assert_eq!(shown, answer);
+    }
+
+    #[test]
+    fn obstacle_of_an_approval_is_replaced_by_its_public_form() {
+        let sheet = json!({
+            "headline": "send", "inputs_digest": "d", "binding": "b", "blocked": "`net.pay`: add http://10.0.0.1",
+            "blocked_public": "`net.pay`: no binding is configured correctly",
+        });
+        let mut answer = json!({ "sheet": sheet });
+        assert!(may_hold_details(&serde_json::to_vec(&answer).unwrap()));
+        remove_details(&mut answer);
+        let public = json!({
+            "headline": "send", "inputs_digest": "d", "binding": "b",
+            "blocked": "`net.pay`: no binding is configured correctly",
+        });
+        assert_eq!(answer["sheet"], public);
     }
 
     #[test]

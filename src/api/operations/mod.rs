@@ -43,6 +43,7 @@ use super::{
     Code, Error, ExecutionOptions, SessionAccess, SharedClient, SharedSessionClient, in_place, new_trace_id,
 };
 use skills_model::RunState;
+use skills_skill::safe_text;
 use skills_store::{RunId, RunQuery, RunRecord};
 
 pub use crate::work::with_permit;
@@ -748,7 +749,9 @@ async fn refused(
 ) -> Error {
     let mut error = match error {
         error if caller.may(Scope::Admin) => error,
-        error if error.message.contains("postgres://") => service::without_place(error),
+        error if error.message.contains("postgres://") => {
+            service::without_place(disclosure::without_details(error))
+        }
         error => disclosure::without_details(error),
     };
     redact_paths::shorten(&mut error.message);
@@ -759,7 +762,10 @@ async fn refused(
     if let (Some(sheet), Some(approver)) = (sheet, caller.approver()) {
         sheet.insert("approver".to_owned(), json!(approver));
     }
-    redact_paths::redact_error(service, error, caller_input).await
+    let mut error = redact_paths::redact_error(service, error, caller_input).await;
+    // It may quote notes and names that others wrote, which must not look like lines of this program.
+    error.message = safe_text::line(&error.message).into_owned();
+    error
 }
 
 /// Argument of every body with the trace id of the call.

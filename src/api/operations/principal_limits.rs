@@ -24,6 +24,8 @@ struct Limit {
 const CALLS: Limit = Limit { what: "requests", running: 16, waiting: 64 };
 const MEASUREMENTS: Limit = Limit { what: "measurements", running: 1, waiting: 8 };
 const CLIENT_VIEWS: Limit = Limit { what: "views of clients", running: 2, waiting: 32 };
+/// Reports of the linter, each of which checks the complete catalog.
+const LINT_REPORTS: Limit = Limit { what: "reports of the linter", running: 2, waiting: 32 };
 const SEARCHES: Limit = Limit { what: "searches of runs", running: 1, waiting: 16 };
 /// Rankings with more than [`LONG_RANKING`] results: their breakdowns take up to 80 MB.
 const LONG_RANKINGS: Limit = Limit { what: "long rankings", running: 2, waiting: 32 };
@@ -147,6 +149,9 @@ pub(super) async fn operation_permit(
     }
     if matches!(operation.name, "client.view" | "skill.visibility" | "skill.budget") {
         permits.push(CLIENT_VIEWS.acquire(&principal.name).await?);
+    }
+    if operation.name == "skill.lint" {
+        permits.push(LINT_REPORTS.acquire(&principal.name).await?);
     }
     if operation.name == "skill.discover" && is_long_ranking(arguments) {
         permits.push(LONG_RANKINGS.acquire(&principal.name).await?);
@@ -379,6 +384,19 @@ mod tests {
         let _running = [permit(1000).await.unwrap(), permit(LONG_RANKING + 1).await.unwrap()];
         assert!(futures::poll!(Box::pin(permit(1000))).is_pending());
         assert!(permit(LONG_RANKING).await.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn two_lint_reports_of_a_principal_are_computed_at_a_time() {
+        let lint = super::super::operation("skill.lint").unwrap();
+        let principal = Principal { name: "linting".to_owned(), scopes: BTreeSet::new() };
+        let caller = Caller { principal: Some(principal), ..Caller::anyone() };
+        let permit = async |rule: &str| {
+            let arguments = json!({ "rule": [rule] });
+            operation_permit(lint, &caller, &arguments).await
+        };
+        let _running = [permit("hooks").await.unwrap(), permit("name-invalid").await.unwrap()];
+        assert!(futures::poll!(Box::pin(permit("hooks"))).is_pending());
     }
 
     #[tokio::test]

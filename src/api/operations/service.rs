@@ -1,10 +1,12 @@
 //! Operations on the service itself: health and metrics.
 
+use std::path::PathBuf;
+
 use super::answers::Liveness;
 use super::arguments::Nothing;
 use super::skills::TOOL_PAGE;
 use super::{CallContext, Hints, Operation, Principal, Route, Scope};
-use crate::{CallerView, Error, GovernanceFilter};
+use crate::{CallerView, Diagnostics, Error, GovernanceFilter};
 
 /// Returns the error of the store for all callers: its cause without its path or address.
 pub(super) fn without_place(error: Error) -> Error {
@@ -14,6 +16,16 @@ pub(super) fn without_place(error: Error) -> Error {
         cause.unwrap_or("unknown")
     );
     Error { message, ..error }
+}
+
+/// Returns the diagnostics without the location of the store and the folder of the cache.
+fn without_locations(mut found: Diagnostics) -> Diagnostics {
+    // The reason why counts are not stored may contain the location too.
+    let place = if found.counting.persisted { "the run store" } else { "in memory" };
+    place.clone_into(&mut found.counting.place);
+    found.counting.file = None;
+    found.cache.0 = found.cache.0.file_name().map(PathBuf::from).unwrap_or_default();
+    found
 }
 
 pub(super) fn operations() -> Vec<Operation> {
@@ -50,7 +62,10 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/skills/diagnostics"),
             Scope::Read,
             "Returns roots, skills, caches, operation counts and matcher failures.",
-            |context: CallContext, _: Nothing| async move { context.service.core.diagnostics().await },
+            |context: CallContext, _: Nothing| async move {
+                let found = context.service.core.diagnostics().await?;
+                Ok(if context.caller.may(Scope::Admin) { found } else { without_locations(found) })
+            },
         )
         .tool(),
         Operation::new(

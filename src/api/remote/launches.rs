@@ -104,7 +104,9 @@ impl LaunchSender {
         let fields = self.attachment(request, &request.options);
         let preview: AttachPreview = self.inner.ask("skill.attach_preview", fields).await?;
         // Commands to copy are not taken from a service.
-        let (cli, curl) = (reproduce::cli(&request.skill, request), reproduce::curl(&request.skill, request));
+        let address = self.inner.wire.address().at("");
+        let cli = reproduce::cli(&request.skill, request);
+        let curl = reproduce::curl(&address, &request.skill, request);
         Ok(AttachPreview { cli, curl, ..preview })
     }
 

@@ -12,6 +12,7 @@ use super::address::{Address, KEY_VARIABLE, Key};
 use crate::operations::{Liveness, Method, NewestEvent, Operation, operation, to_query};
 use crate::{Code, Error, ErrorBody};
 use skills_runs::root_cause;
+use skills_skill::safe_text;
 
 /// Connection timeout.
 const CONNECTING: Duration = Duration::from_secs(5);
@@ -303,6 +304,7 @@ impl HttpTransport {
             }
             _ => parsed.message,
         };
+        let message = safe_text::line(&message).into_owned();
         let error =
             Error { code: parsed.code, message, suggestions: parsed.suggestions, reason: parsed.reason };
         Err(match error.code {
@@ -405,7 +407,7 @@ fn excerpt(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(&body[..body.len().min(4 * MAX_SHOWN_BYTES)]).into_owned();
     let words: Vec<&str> = text.split_whitespace().collect();
     let line: String = words.join(" ").chars().take(MAX_SHOWN_BYTES).collect();
-    if line.is_empty() { "nothing".to_owned() } else { skills_skill::safe_text::line(&line).into_owned() }
+    if line.is_empty() { "nothing".to_owned() } else { safe_text::line(&line).into_owned() }
 }
 
 #[cfg(test)]

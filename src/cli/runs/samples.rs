@@ -105,6 +105,7 @@ pub fn detail(state: RunState) -> RunDetail {
         on_expiry: skills_model::Expiry::default(),
         changed: None,
         blocked: None,
+        blocked_public: None,
         missing_scope: None,
         pause: None,
     });

@@ -109,7 +109,7 @@ fn note(
         Hidden::Tag => true,
         Hidden::Bidi => !matches!(first, '\u{61c}' | '\u{200e}' | '\u{200f}'),
         Hidden::Selector => group.count >= 4,
-        Hidden::Control | Hidden::ZeroWidth => false,
+        Hidden::Control | Hidden::ZeroWidth | Hidden::Blank => false,
     };
     let rule = if smuggled { &rules::SMUGGLED_TEXT } else { &rules::HIDDEN_CHARACTERS };
     let code = u32::from(first);
@@ -138,10 +138,10 @@ fn is_plain(chunk: &[u8]) -> bool {
 fn may_hide(bytes: &[u8], at: usize) -> bool {
     match bytes[at] {
         b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0x80..=0xbf => false,
-        // U+2000 to U+207F, without the frequent dashes and quotes, which are visible.
+        // U+2000 to U+207F, without the frequent dashes and quotes, which are visible, and U+2800.
         0xe2 => match (bytes.get(at + 1), bytes.get(at + 2)) {
             (Some(0x80), Some(last)) => matches!(last, 0x8b..=0x8f | 0xa8..=0xae),
-            (Some(0x81), _) => true,
+            (Some(0x81), _) | (Some(0xa0), Some(0x80)) => true,
             _ => false,
         },
         first => matches!(first, 0..=0x1f | 0x7f | 0xc2 | 0xcd | 0xd8 | 0xe1 | 0xe3 | 0xef | 0xf0 | 0xf3),

@@ -242,6 +242,64 @@ async fn addresses_and_upstream_bodies_are_for_admin_alone() {
     assert!(complete.contains("hunter2") && complete.contains(&upstream.to_string()), "{complete}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn only_admin_sees_what_an_obstacle_names() {
+    let names: [(&str, &[Scope]); 2] = [
+        ("decider", &[Scope::Read, Scope::Run, Scope::Decide]),
+        ("admin", &[Scope::Read, Scope::Decide, Scope::Admin]),
+    ];
+    let (test_server, [decider, admin]) =
+        TestServer::with_keys(TestHome::new(), SessionLimits::default(), names).await;
+    let ask = async |key: &str, method: &str, path: &str, body: &str| {
+        test_server.ask(method, path, &[("x-api-key", key)], body).await
+    };
+    let inputs = r#"{"inputs": {"amounts": [1]}}"#;
+    let waiting = ask(&decider, "POST", "/v1/skills/ledger/execute", inputs).await.json();
+    let run = waiting["error"]["reason"]["run_id"].as_str().unwrap_or_else(|| panic!("{waiting}"));
+    let path = format!("/v1/runs/{run}");
+    std::fs::remove_file(test_server.place.path("skills/ledger/scripts/book.sh")).unwrap();
+    for (key, is_admin) in [(&decider, false), (&admin, true)] {
+        let sheet = ask(key, "GET", &path, "").await.json()["sheet"].clone();
+        let body = json!({ "step": sheet["step"], "inputs_digest": sheet["inputs_digest"] }).to_string();
+        let refused = ask(key, "POST", &format!("{path}/approve"), &body).await;
+        assert_eq!((refused.status, refused.code().as_str()), (409, "invalid_configuration"));
+        let blocked = sheet["blocked"].as_str().unwrap();
+        for text in [blocked, &refused.message()] {
+            assert!(text.contains("`test.ledger.book`") && text.contains("you can still deny it"), "{text}");
+        }
+        for text in [blocked, &refused.body] {
+            assert_eq!(text.contains("ledger-book"), is_admin, "{text}");
+            assert_eq!(text.contains("under `services:`"), is_admin, "{text}");
+        }
+        assert_eq!(sheet["blocked_public"].is_string(), is_admin, "{sheet}");
+        assert_eq!(refused.json()["error"]["reason"]["kind"], "not_configured");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_admin_sees_where_the_store_is() {
+    let names: [(&str, &[Scope]); 2] =
+        [("reader", &[Scope::Read]), ("admin", &[Scope::Read, Scope::Run, Scope::Admin])];
+    let (test_server, [reader, admin]) =
+        TestServer::with_keys(TestHome::new(), SessionLimits::default(), names).await;
+    let diagnostics = async |key: &str| {
+        test_server.ask("GET", "/v1/skills/diagnostics", &[("x-api-key", key)], "").await.json()
+    };
+    let home = test_server.place.path("home").display().to_string();
+    // Before and after a run has created the store.
+    for _ in 0..2 {
+        let (shown, complete) = (diagnostics(&reader).await, diagnostics(&admin).await);
+        assert_ne!(shown["counting"]["place"], complete["counting"]["place"]);
+        assert_eq!(shown["counting"]["file"], Value::Null);
+        for member in ["counting", "cache"] {
+            assert!(!shown[member].to_string().contains(&home), "{}", shown[member]);
+        }
+        let inputs = r#"{"inputs": {"amounts": [1]}}"#;
+        let key = [("x-api-key", admin.as_str())];
+        test_server.ask("POST", "/v1/skills/ledger/execute/async", &key, inputs).await;
+    }
+}
+
 /// Keys of a file, which counts how often a caller is authenticated.
 struct CountedKeys(ServiceKeys, Arc<AtomicUsize>);
 

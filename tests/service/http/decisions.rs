@@ -99,6 +99,26 @@ async fn a_denial_names_its_step() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn notes_and_names_of_others_stay_on_one_line() {
+    let test_server = TestServer::open().await;
+    let key = [("x-idempotency-key", "once")];
+    let body = json!({ "inputs": { "amounts": [1] } }).to_string();
+    let execute = async || test_server.ask("POST", "/v1/skills/ledger/execute", &key, &body).await;
+    let waiting = execute().await;
+    is(&waiting, 428, "confirmation_required");
+    let run = waiting.json()["error"]["reason"]["run_id"].as_str().unwrap().to_owned();
+    let assigned = post(&test_server, &run, "assign", &json!({ "to": "ana\nerror: moved" })).await;
+    assert_eq!(assigned.json()["note"], "assigned to ana error: moved");
+    let notes = "wrong amount)\nerror: moved\u{1b}[2J\u{202e}";
+    let denied = post(&test_server, &run, "deny", &json!({ "step": "book", "notes": notes })).await;
+    assert_eq!(denied.status, 200, "{}", denied.body);
+    let again = execute().await;
+    is(&again, 403, "safety_denied");
+    assert!(again.message().contains("(wrong amount) error: moved␛[2J⟨U+202E⟩)"), "{}", again.message());
+    assert_eq!(again.json()["error"]["reason"]["notes"], notes);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_signal_is_named_in_the_path_too() {
     let test_server = TestServer::open().await;
     let run = test_server.call("skill.execute_async", json!({ "skill_id": "close" })).await.json();

@@ -87,7 +87,8 @@ impl Approvals {
     }
 
     /// Returns why an approval could only lead to a failed step or to a run that no worker here can continue, with what
-    /// to do; `None` if it can be executed. Reads files.
+    /// to do; `None` if it can be executed. Reads files. If the error contains addresses or paths, its reason is that of
+    /// a failed call, whose `message` is for all callers.
     pub(super) fn find_blocker(
         &self,
         runtime: &RunRuntime,
@@ -104,12 +105,21 @@ impl Approvals {
         // Before the first step: the first step that could start.
         let first = || plan.contract.steps.iter().find_map(|step| plan.capability_of(step)).map(Arc::as_ref);
         let found = runtime.engine.obstacle(run, capability.or_else(first)?)?;
-        let message = format!(
-            "step {step} cannot be executed, so an approval would make it fail: {}. The run keeps \
-                waiting; you can still deny it",
-            found.message
-        );
-        let reason = json!({ "step": step, "binding": found.binding });
+        let describe = |why: &str| {
+            format!(
+                "step {step} cannot be executed, so an approval would make it fail: {why}. The run keeps \
+                    waiting; you can still deny it"
+            )
+        };
+        let mut reason = json!({ "step": step, "binding": found.binding });
+        if let Some(public) = &found.public {
+            reason["code"] = json!(found.code);
+            reason["kind"] = json!(public.kind);
+            reason["capability"] = json!(public.capability);
+            reason["message"] = describe(&public.message).into();
+            reason["detail"] = found.message.as_str().into();
+        }
+        let message = describe(&found.message);
         Some(Error { reason: Some(reason), ..Error::new(Code::from(found.code), message) })
     }
 
@@ -192,8 +202,11 @@ impl Approvals {
             let capability = plan.capability(&sheet.capability).map(Arc::as_ref);
             sheet.why =
                 with_approvals(sheet.why, &run, &approvals.permissions.required_approvals(&run, &plan)?);
-            sheet.blocked =
-                approvals.find_blocker(&runtime, &run, &plan, capability).map(|error| error.message);
+            if let Some(blocker) = approvals.find_blocker(&runtime, &run, &plan, capability) {
+                let public = blocker.reason.as_ref().and_then(|reason| reason.get("message")?.as_str());
+                sheet.blocked_public = public.map(str::to_owned);
+                sheet.blocked = Some(blocker.message);
+            }
             if approvals.places.elsewhere(&run).is_some() {
                 "the bindings of the skills it was launched from".clone_into(&mut sheet.binding);
             }

@@ -160,7 +160,7 @@ impl Attachments {
             effect_mode: skill.as_ref().map(|skill| skill.classification.effect_mode.value),
             may_do,
             cli: reproduce::cli(named, &request),
-            curl: reproduce::curl(named, &request),
+            curl: reproduce::curl(reproduce::DEFAULT_ADDRESS, named, &request),
         })
     }
 

@@ -16,6 +16,7 @@ use crate::{Code, CommandResult, Error, ResumeMode, RunCommand};
 use skills_model::{ApprovalReason, Choice, Command, Decision, Gate, Transition, Verdict, transition};
 use skills_registry::policy::{Approver, RequiredApprovals};
 use skills_runs::{Plan, check_inputs, check_outputs};
+use skills_skill::safe_text;
 use skills_store::{
     ClockReading, CommandEffect, CommandOutcome, DecisionRecord, RecordedDecision, RunId, RunRecord,
     StoreError,
@@ -88,6 +89,7 @@ impl Commands {
                 self.branch(&runtime, &run, checkpoint, true, decision_record(by)).await?
             }
         };
+        let note = safe_text::line(&note).into_owned();
         let worker_alive = self.own_workers.or_others(&runtime).await;
         Ok(CommandResult { run: with_holder(run), note, worker_alive, repeated, mode })
     }

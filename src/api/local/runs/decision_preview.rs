@@ -63,6 +63,7 @@ pub(super) fn preview(
             _ => None,
         },
         blocked: None,
+        blocked_public: None,
         missing_scope: None,
         pause: None,
     })

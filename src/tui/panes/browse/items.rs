@@ -7,7 +7,7 @@ use nucleo_matcher::Utf32String;
 use crate::widgets::shown;
 use skills_api::{ClientView, ClientViewState, ForeignBundle};
 use skills_registry::Catalog;
-use skills_skill::{RefusalReason, Role, Skill, SkillId, Status, errors_and_warnings};
+use skills_skill::{RefusalReason, Role, Skill, SkillId, Status, errors_and_warnings, safe_text};
 
 /// Whether a bundle is a skill, or why not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub fn entries(catalog: &Catalog) -> Vec<Entry> {
     }
     for (index, refusal) in catalog.refused.iter().enumerate() {
         let root = catalog.roots.iter().position(|r| refusal.location.starts_with(&r.path)).unwrap_or(0);
-        let name = shown(refusal.id.as_str());
+        let name = safe_text::name(refusal.id.as_str()).into_owned();
         out.push(Entry {
             id: refusal.id.clone(),
             hay: Utf32String::from(name.as_str()),
@@ -122,8 +122,8 @@ impl Entry {
 }
 
 fn of_skill(skill: &Skill, root: usize, exclusion: ExclusionReason) -> Entry {
-    let name = shown(&skill.name);
-    let label = shown(skill.id.as_str());
+    let name = safe_text::name(&skill.name).into_owned();
+    let label = safe_text::name(skill.id.as_str()).into_owned();
     let name = (name != label).then_some(name);
     let hay = name.as_ref().map_or_else(|| label.clone(), |name| format!("{label} {name}"));
     Entry {
