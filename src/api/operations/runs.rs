@@ -301,8 +301,8 @@ async fn list_runs(context: CallContext, ask: RunListArguments) -> Result<RunPag
 async fn show_run(context: CallContext, one: OneRun) -> Result<RunDetail, Error> {
     let mut detail = context.service.core.run(&one.run_id).await?;
     // A caller with a key decides under the key's name, not under the account of the service.
-    if let (Some(sheet), Some(approver)) = (&mut detail.sheet, context.caller.approver()) {
-        sheet.approver = Some(approver);
+    if let (Some(preview), Some(approver)) = (&mut detail.sheet, context.caller.approver()) {
+        preview.approver = Some(approver);
     }
     Ok(detail)
 }

@@ -187,17 +187,17 @@ impl Approvals {
         let (approvals, runtime) = (Arc::clone(self), Arc::clone(runtime));
         let (run, plan, at) = (run.clone(), plan.clone(), at.cloned());
         crate::work::run_blocking(move || {
-            let sheet = decision_preview::preview(&run, &plan, at.as_ref(), &*runtime.broker, approver);
-            let Some(mut sheet) = sheet else { return Ok(None) };
-            let capability = plan.capability(&sheet.capability).map(Arc::as_ref);
-            sheet.why =
-                with_approvals(sheet.why, &run, &approvals.permissions.required_approvals(&run, &plan)?);
-            sheet.blocked =
+            let preview = decision_preview::preview(&run, &plan, at.as_ref(), &*runtime.broker, approver);
+            let Some(mut preview) = preview else { return Ok(None) };
+            let capability = plan.capability(&preview.capability).map(Arc::as_ref);
+            preview.why =
+                with_approvals(preview.why, &run, &approvals.permissions.required_approvals(&run, &plan)?);
+            preview.blocked =
                 approvals.find_blocker(&runtime, &run, &plan, capability).map(|error| error.message);
             if approvals.places.elsewhere(&run).is_some() {
-                "the bindings of the skills it was launched from".clone_into(&mut sheet.binding);
+                "the bindings of the skills it was launched from".clone_into(&mut preview.binding);
             }
-            Ok(Some(sheet))
+            Ok(Some(preview))
         })
         .await
     }
