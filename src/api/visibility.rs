@@ -279,9 +279,9 @@ pub async fn visibility(
     // Before the views, which take long.
     paging::check_limit(request.limit)?;
     core.wait_for_catalog().await?;
-    let known = core.client_profiles().await?;
+    let profiles = core.client_profiles().await?;
     let ids: Vec<&str> = if request.clients.is_empty() {
-        known.iter().map(|(id, _)| id.as_str()).collect()
+        profiles.iter().map(|(id, _)| id.as_str()).collect()
     } else {
         let mut named = HashSet::new();
         request.clients.iter().map(String::as_str).filter(|id| named.insert(*id)).collect()

@@ -546,10 +546,10 @@ fn unknown_key(key: &str) -> QueryError {
     unknown("filter key", key, QUERY_KEYS.map(|(name, _)| written(name)))
 }
 
-fn unknown<const N: usize>(what: &str, name: &str, known: [&'static str; N]) -> QueryError {
-    QueryError(match nearest_name(name, known) {
+fn unknown<const N: usize>(what: &str, name: &str, expected: [&'static str; N]) -> QueryError {
+    QueryError(match nearest_name(name, expected) {
         Some(near) => format!("unknown {what} `{name}`: did you mean `{near}`?"),
-        None => format!("unknown {what} `{name}`; expected one of: {}", known.join(", ")),
+        None => format!("unknown {what} `{name}`; expected one of: {}", expected.join(", ")),
     })
 }
 

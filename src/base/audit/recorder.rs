@@ -237,7 +237,7 @@ impl Drop for Recorder {
 }
 
 fn write(log: &Log, queue: &Receiver<Job>, anchored: &OnceLock<AnchorObserver>) {
-    let mut known = None;
+    let mut last_end = None;
     // Number of lines without an anchor, and the time of the first of them.
     let mut unanchored: Option<(usize, Instant)> = None;
     loop {
@@ -248,13 +248,13 @@ fn write(log: &Log, queue: &Receiver<Job>, anchored: &OnceLock<AnchorObserver>) 
         };
         match next {
             Ok(first) => {
-                let lines = append(log, first, queue, &mut known);
+                let lines = append(log, first, queue, &mut last_end);
                 let (before, since) = unanchored.unwrap_or((0, Instant::now()));
                 unanchored = Some((before + lines, since));
             }
             Err(ended) => {
                 if unanchored.take().is_some() {
-                    anchor(log, &mut known, anchored);
+                    anchor(log, &mut last_end, anchored);
                 }
                 if ended == RecvTimeoutError::Disconnected {
                     return;
@@ -265,7 +265,7 @@ fn write(log: &Log, queue: &Receiver<Job>, anchored: &OnceLock<AnchorObserver>) 
 }
 
 /// Writes a job and those queued after it; returns the number of lines.
-fn append(log: &Log, first: Job, queue: &Receiver<Job>, known: &mut Option<End>) -> usize {
+fn append(log: &Log, first: Job, queue: &Receiver<Job>, last_end: &mut Option<End>) -> usize {
     let mut jobs = vec![first];
     while jobs.len() < BATCH
         && let Ok(job) = queue.try_recv()
@@ -274,9 +274,9 @@ fn append(log: &Log, first: Job, queue: &Receiver<Job>, known: &mut Option<End>)
     }
     let (entries, written): (Vec<Entry>, Vec<_>) = jobs.into_iter().map(|j| (j.entry, j.written)).unzip();
     let (lines, now) = (entries.len(), jiff::Timestamp::now().as_millisecond());
-    let appended = log.append(entries, now, known);
+    let appended = log.append(entries, now, last_end);
     if let Err(error) = &appended {
-        *known = None;
+        *last_end = None;
         tracing::error!("{error}: entries are missing");
     }
     for written in written.into_iter().flatten() {
@@ -286,8 +286,8 @@ fn append(log: &Log, first: Job, queue: &Receiver<Job>, known: &mut Option<End>)
     lines
 }
 
-fn anchor(log: &Log, known: &mut Option<End>, anchored: &OnceLock<AnchorObserver>) {
-    match log.write_anchor(known) {
+fn anchor(log: &Log, last_end: &mut Option<End>, anchored: &OnceLock<AnchorObserver>) {
+    match log.write_anchor(last_end) {
         Ok(Some(anchor)) => {
             if let Some(observer) = anchored.get()
                 && catch_unwind(AssertUnwindSafe(|| observer(&anchor))).is_err()

@@ -577,8 +577,8 @@ async fn signal(
 async fn ensure_checkpoint_exists(runtime: &RunRuntime, run: &RunRecord, number: u64) -> Result<(), Error> {
     match runtime.store.checkpoint(&run.id, number).await {
         Err(StoreError::NoCheckpoint { .. }) => {
-            let known = runtime.store.checkpoints(&run.id, None, 1).await?;
-            let last = known.last().map_or(0, |checkpoint| checkpoint.number);
+            let checkpoints = runtime.store.checkpoints(&run.id, None, 1).await?;
+            let last = checkpoints.last().map_or(0, |checkpoint| checkpoint.number);
             Err(Error::no_checkpoint(&run.id.0, number, last))
         }
         outcome => Ok(outcome.map(drop)?),

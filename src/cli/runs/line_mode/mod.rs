@@ -257,11 +257,11 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
             let Some(answer) = self.dialog.ask(&format!("Choose {}.", answers.join(", ")))? else {
                 return Ok(After::Quit);
             };
-            let known = answers.iter().any(|known| known.split(' ').next() == Some(answer.as_str()));
+            let is_offered = answers.iter().any(|offered| offered.split(' ').next() == Some(answer.as_str()));
             let preview = detail.sheet.as_ref();
             let is_sent = match (answer.as_str(), preview) {
                 ("", _) => false,
-                (other, _) if !known => {
+                (other, _) if !is_offered => {
                     self.print_line(format!("Unknown command: {}.", clean(other)))?;
                     false
                 }

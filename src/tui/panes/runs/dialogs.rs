@@ -150,8 +150,8 @@ impl Dialogs {
             Some(Gate::Human { step, .. }) => Some(step.clone()),
             _ => None,
         };
-        let known = list.runs.known.iter().map(|(other, _)| other);
-        let mut alike: Vec<(i64, &RunId)> = known
+        let others = list.runs.known.iter().map(|(other, _)| other);
+        let mut alike: Vec<(i64, &RunId)> = others
             .filter(|other| other.id != run.id && other.state == RunState::WaitingForHuman)
             .filter(|other| other.skill_id == run.skill_id && step(other) == step(run) && is_shown(other))
             .map(|other| (other.since_ms, &other.id))
@@ -232,17 +232,17 @@ impl Dialogs {
     }
 
     /// Describes what would be lost if the workbench quit now.
-    pub fn unsaved(&self, known: &KnownRuns) -> Option<String> {
+    pub fn unsaved(&self, runs: &KnownRuns) -> Option<String> {
         // Notes for a decision that is no longer pending are not worth keeping.
         let awaited = |run: &str| {
-            let state = known.get(&RunId(run.to_owned())).map(|run| run.state);
+            let state = runs.get(&RunId(run.to_owned())).map(|run| run.state);
             state == Some(RunState::WaitingForHuman)
         };
         let alive = |name: &&String| name.strip_prefix("decide ").is_none_or(awaited);
         let mut names: Vec<&String> = self.typed.dialogs().filter(alive).collect();
         names.sort();
         let (what, of) = names.first()?.split_once(' ')?;
-        let name = match known.get(&RunId(of.to_owned())) {
+        let name = match runs.get(&RunId(of.to_owned())) {
             Some(run) => format!("{} {}", shown(&run.skill_id), tail(&run.id)),
             None => shown(of),
         };
