@@ -166,13 +166,10 @@ impl Overlay for ScriptDialog {
 
 #[cfg(test)]
 mod tests {
-    use ratatui::buffer::Buffer;
     use serde_json::json;
 
     use super::*;
-    use crate::glyphs::UNICODE;
     use crate::picture;
-    use crate::theme::{Depth, Theme};
 
     fn dialog() -> ScriptDialog {
         let preview = serde_json::from_value(json!({
@@ -209,17 +206,10 @@ mod tests {
     }
 
     fn screen_text(dialog: &mut ScriptDialog, width: u16, height: u16) -> String {
-        let theme = Theme::shipped("dark", Depth::True).unwrap();
-        let mut buf = Buffer::empty(Rect::new(0, 0, width, height));
-        let area = buf.area;
-        let mut painter = Painter {
-            buf: &mut buf,
-            theme: &theme,
-            glyphs: &UNICODE,
-            keymap: &crate::keymap::Keymap::shipped().unwrap(),
+        let draw = |painter: &mut Painter<'_>| {
+            dialog.draw(Rect::new(0, 0, width, height), painter, Instant::now());
         };
-        dialog.draw(area, &mut painter, Instant::now());
-        picture::text(&buf)
+        picture::text(&picture::painted(width, height, draw))
     }
 
     #[test]
