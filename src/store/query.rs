@@ -108,13 +108,10 @@ pub(crate) fn takes_several(key: &str) -> bool {
 
 /// Returns the states for a name in a filter: a state, or a group of states.
 pub(crate) fn states_of(name: &str) -> Option<Vec<RunState>> {
-    use RunState::{
-        Canceled, Completed, Failed, Pending, Replaying, Running, WaitingForHuman, WaitingForSignal,
-    };
     Some(match name {
-        "waiting" => vec![WaitingForHuman, WaitingForSignal],
-        "open" => vec![Pending, Running, Replaying, WaitingForHuman, WaitingForSignal],
-        "ended" => vec![Completed, Failed, Canceled],
+        "waiting" => vec![RunState::WaitingForHuman, RunState::WaitingForSignal],
+        "open" => RunState::OPEN.to_vec(),
+        "ended" => RunState::ENDED.to_vec(),
         name => vec![name.parse().ok()?],
     })
 }

@@ -14,7 +14,7 @@ use crate::{
     AttachPreview, AttachRequest, Attached, Code, CommandResult, Error, LaunchRequest, Launched, NewArtifact,
     RunCommand, RunDetail, StoredArtifact,
 };
-use skills_model::{RunState, Verdict};
+use skills_model::Verdict;
 use skills_store::{RunFilter, RunPage, RunRecord};
 
 /// Maximum size of a body with the content of an artifact, in bytes: 8 MiB in Base64, plus the other fields.
@@ -467,14 +467,10 @@ async fn send_command(context: &CallContext, run: &str, command: RunCommand) -> 
 
 /// Returns the status for callers of a version without the state `canceled`.
 fn legacy(run: RunRecord) -> LegacyStatus {
-    let status = match run.state {
-        RunState::Canceled => RunState::Failed,
-        state => state,
-    };
     LegacyStatus {
         run_id: run.id,
         skill_id: run.skill_id,
-        status: status.to_string(),
+        status: run.state.legacy().to_string(),
         progress: run.progress,
         outputs: run.outputs,
         error: run.error,

@@ -61,14 +61,6 @@ const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(30);
 /// Interval of the deletion of ended runs.
 const RETENTION_INTERVAL: Duration = Duration::from_secs(3_600);
 
-const OPEN: [RunState; 5] = [
-    RunState::WaitingForHuman,
-    RunState::WaitingForSignal,
-    RunState::Running,
-    RunState::Replaying,
-    RunState::Pending,
-];
-
 #[async_trait]
 impl OperatorClient for Local {
     async fn board(&self, hours: u32) -> Result<Board, Error> {
@@ -184,10 +176,10 @@ impl RunOverview {
             return Err(Error::new(Code::InvalidRequest, message));
         }
         let runtime = self.store.runtime().await?;
-        let open = RunFilter { states: OPEN.to_vec(), ..RunFilter::default() };
+        let open = RunFilter { states: RunState::OPEN.to_vec(), ..RunFilter::default() };
         let (mut runs, _) = read(&runtime, open, MAX_BOARD_RUNS).await?;
         let ended = RunFilter {
-            states: vec![RunState::Completed, RunState::Failed, RunState::Canceled],
+            states: RunState::ENDED.to_vec(),
             r#where: Some(format!("since:<{hours}h")),
             ..RunFilter::default()
         };

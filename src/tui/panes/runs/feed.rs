@@ -16,15 +16,6 @@ const MAX_REFRESHED_RUNS: usize = 1_000;
 /// Maximum number of matches that are loaded, as many as the commands for many runs accept.
 pub const MAX_FOUND_RUNS: usize = 10_000;
 
-const OPEN: [RunState; 5] = [
-    RunState::WaitingForHuman,
-    RunState::WaitingForSignal,
-    RunState::Running,
-    RunState::Replaying,
-    RunState::Pending,
-];
-const ENDED: [RunState; 3] = [RunState::Completed, RunState::Failed, RunState::Canceled];
-
 /// Known runs, by id.
 #[derive(Debug, Default)]
 pub struct KnownRuns {
@@ -189,14 +180,17 @@ impl RunPages {
         if self.is_in_progress(&Why::Open) {
             self.again.0 = true;
         } else {
-            let open = runs.iter().filter(|(run, _)| OPEN.contains(&run.state)).count();
+            let open = runs.iter().filter(|(run, _)| RunState::OPEN.contains(&run.state)).count();
             let limit = (open + PAGE / 2).clamp(PAGE, MAX_REFRESHED_RUNS);
-            out.push(self.ask(Why::Open, RunFilter { states: OPEN.to_vec(), limit, ..RunFilter::default() }));
+            out.push(self.ask(
+                Why::Open,
+                RunFilter { states: RunState::OPEN.to_vec(), limit, ..RunFilter::default() },
+            ));
         }
         if ended && self.is_in_progress(&Why::Ended) {
             self.again.1 = true;
         } else if ended {
-            let filter = RunFilter { states: ENDED.to_vec(), limit: PAGE, ..RunFilter::default() };
+            let filter = RunFilter { states: RunState::ENDED.to_vec(), limit: PAGE, ..RunFilter::default() };
             out.push(self.ask(Why::Ended, filter));
         }
         out
@@ -208,7 +202,8 @@ impl RunPages {
             return None;
         }
         let cursor = Some(self.older.clone()?);
-        let filter = RunFilter { states: ENDED.to_vec(), cursor, limit: PAGE, ..RunFilter::default() };
+        let filter =
+            RunFilter { states: RunState::ENDED.to_vec(), cursor, limit: PAGE, ..RunFilter::default() };
         Some(self.ask(Why::Older, filter))
     }
 
@@ -296,7 +291,7 @@ impl RunPages {
             return None;
         }
         while let Some(id) = self.left.pop_first() {
-            if runs.get(&id).is_some_and(|run| OPEN.contains(&run.state)) {
+            if runs.get(&id).is_some_and(|run| RunState::OPEN.contains(&run.state)) {
                 self.reading = Some(id.clone());
                 return Some(Effect::Run(RunRequest::Detail(id)));
             }
@@ -337,23 +332,23 @@ impl RunPages {
             // exist.
             let last = page.next.as_ref().and(page.runs.last()).map(|run| &run.id);
             runs.forget(|run| {
-                ENDED.contains(&run.state)
+                RunState::ENDED.contains(&run.state)
                     && !here.contains(&run.id)
                     && last.is_none_or(|last| run.id.0 > last.0)
             });
-            let ended: u64 = ENDED.iter().filter_map(|state| page.counts.get(state)).sum();
+            let ended: u64 = RunState::ENDED.iter().filter_map(|state| page.counts.get(state)).sum();
             let known_ended =
-                runs.iter().filter(|(run, listed)| *listed && ENDED.contains(&run.state)).count();
+                runs.iter().filter(|(run, listed)| *listed && RunState::ENDED.contains(&run.state)).count();
             let lacks = std::mem::take(&mut self.has_deletions) || known_ended as u64 > ended;
             if let Some(last) = last.filter(|_| lacks) {
                 // Which of the older ones were deleted is unknown: they are loaded again.
-                runs.forget(|run| ENDED.contains(&run.state) && run.id.0 < last.0);
+                runs.forget(|run| RunState::ENDED.contains(&run.state) && run.id.0 < last.0);
                 (self.older, self.ended_read, self.is_cut) = (None, 0, true);
             }
         }
         match why {
             Why::Open if page.next.is_none() => {
-                let open = runs.iter().filter(|(run, _)| OPEN.contains(&run.state));
+                let open = runs.iter().filter(|(run, _)| RunState::OPEN.contains(&run.state));
                 self.left = open.map(|(run, _)| run.id.clone()).filter(|id| !here.contains(id)).collect();
             }
             // The first page determines where the second begins, until older ones have been loaded.
