@@ -190,14 +190,20 @@ impl ClientFolder {
     /// Returns why the client does not find a file below this folder; `None` for a file elsewhere.
     pub fn reason_missed(&self, file: &Path, profile: &Profile) -> Option<Missed> {
         let below = file.strip_prefix(&self.path).ok()?;
-        let because = |why: String, help: &str| Some(Missed::Because(why, help.to_owned()));
-        let top = self.path.display();
-        let move_up = format!("move the folder directly into {top}");
-        let client = &profile.name;
         let is_file = file.file_name().and_then(|name| name.to_str()).is_some_and(is_main_file);
         let folder = if is_file { below.parent().unwrap_or(Path::new("")) } else { below };
-        let deep = folder.components().count();
-        let reading = profile.reading.value();
+        let missed = self
+            .missed_by_folder(folder, profile)
+            .or_else(|| self.missed_by_depth(folder, profile))
+            .or_else(|| if is_file { missed_by_name(file, profile) } else { None })
+            .or_else(|| self.missed_by_link(file, profile));
+        Some(missed.unwrap_or_else(|| self.missed_by_limit(is_file, profile)))
+    }
+
+    /// Returns why the client skips the folder: because of its name, or of a skill above it.
+    fn missed_by_folder(&self, folder: &Path, profile: &Profile) -> Option<Missed> {
+        let (top, client) = (self.path.display(), &profile.name);
+        let move_up = format!("move the folder directly into {top}");
         for part in folder.components() {
             let Component::Normal(name) = part else { continue };
             let name = name.to_string_lossy();
@@ -207,86 +213,105 @@ impl ClientFolder {
                 } else {
                     format!("in a folder named {skip}, which {client} skips")
                 };
-                return because(why, &format!("{move_up}, under another name"));
+                return Some(Missed::Because(why, format!("{move_up}, under another name")));
             }
         }
-        if reading.is_some_and(|reading| reading.stops_at_skill)
-            && folder.ancestors().skip(1).any(|above| self.path.join(above).join(SKILL_FILE).exists())
-        {
+        let stops_at_skill = profile.reading.value().is_some_and(|reading| reading.stops_at_skill);
+        let mut above = folder.ancestors().skip(1);
+        (stops_at_skill && above.any(|above| self.path.join(above).join(SKILL_FILE).exists())).then(|| {
             let why = format!("inside another skill's folder, which {client} does not search");
-            return because(why, &move_up);
-        }
+            Missed::Because(why, move_up)
+        })
+    }
+
+    fn missed_by_depth(&self, folder: &Path, profile: &Profile) -> Option<Missed> {
+        let (top, client) = (self.path.display(), &profile.name);
+        let deep = folder.components().count();
         match profile.depth.value() {
             Some(Depth::One) if deep == 0 => {
                 let why = format!("directly in the folder of skills; {client} searches only its subfolders");
-                return because(why, &format!("move {SKILL_FILE} to {top}/NAME/{SKILL_FILE}"));
+                Some(Missed::Because(why, format!("move {SKILL_FILE} to {top}/NAME/{SKILL_FILE}")))
             }
-            Some(Depth::One) if deep != 1 => return Some(Missed::TooDeep),
-            Some(Depth::AtMost(1)) if deep > 1 => return Some(Missed::TooDeep),
-            Some(Depth::AtMost(most)) if deep > *most as usize => {
-                return because(
-                    format!("nested too deep: {client} searches at most {most} levels"),
-                    &move_up,
-                );
-            }
-            _ => {}
+            Some(Depth::One) if deep != 1 => Some(Missed::TooDeep),
+            Some(Depth::AtMost(1)) if deep > 1 => Some(Missed::TooDeep),
+            Some(Depth::AtMost(most)) if deep > *most as usize => Some(Missed::Because(
+                format!("nested too deep: {client} searches at most {most} levels"),
+                format!("move the folder directly into {top}"),
+            )),
+            _ => None,
         }
-        if is_file && file.file_name().is_some_and(|name| name != SKILL_FILE) {
-            return Some(Missed::Name(format!("not named {SKILL_FILE}; {client} reads only that name")));
-        }
-        if is_file && file.is_dir() {
-            let why = format!("{SKILL_FILE} is a folder; {client} reads only a file of that name");
-            return because(why, "replace the folder with a file");
-        }
+    }
+
+    /// Returns why the client does not follow a link on the path, if there is one.
+    fn missed_by_link(&self, file: &Path, profile: &Profile) -> Option<Missed> {
+        let client = &profile.name;
+        let because = |why: String, help: &str| Some(Missed::Because(why, help.to_owned()));
         let mut above = file.ancestors().take_while(|path| path.starts_with(&self.path));
-        if let Some(link) = above.find(|path| is_link(path)) {
-            if matches!(self.links, Some(Links::All | Links::Folders)) && link.is_dir() {
-                if deepest(profile) > 1 {
-                    return Some(Missed::Unknown(format!(
-                        "behind a symbolic link to a folder: not in the first {MAX_LINKED_FOLDERS} folders behind \
-                            links, which are searched here; {client} may search more"
-                    )));
-                }
-                if !link.join(SKILL_FILE).exists() {
-                    let why = format!("behind a symbolic link to a folder without {SKILL_FILE}");
-                    return because(why, "correct or remove the link");
-                }
+        let link = above.find(|path| is_link(path))?;
+        if matches!(self.links, Some(Links::All | Links::Folders)) && link.is_dir() {
+            if deepest(profile) > 1 {
+                return Some(Missed::Unknown(format!(
+                    "behind a symbolic link to a folder: not in the first {MAX_LINKED_FOLDERS} folders behind \
+                        links, which are searched here; {client} may search more"
+                )));
             }
-            let (why, help) = match self.links {
-                None => {
-                    let what = "behind a symbolic link; whether";
-                    return Some(Missed::Unknown(format!("{what} {client} follows it is not documented")));
-                }
-                Some(Links::Inside) => (
-                    format!(
-                        "behind a symbolic link that points outside its folder, which {client} does not follow"
-                    ),
-                    "replace the link with a copy",
-                ),
-                Some(Links::Folders) => (
-                    format!("{SKILL_FILE} is a symbolic link, which {client} does not follow"),
-                    "replace the link with a copy, or link the folder",
-                ),
-                Some(Links::All) => {
-                    ("behind a broken symbolic link".to_owned(), "correct or remove the link")
-                }
-            };
-            return because(why, help);
+            if !link.join(SKILL_FILE).exists() {
+                let why = format!("behind a symbolic link to a folder without {SKILL_FILE}");
+                return because(why, "correct or remove the link");
+            }
         }
-        let fewer = format!("move other folders out of {top}");
-        match reading {
-            Some(Reading { children: Some(most), .. }) => {
-                because(format!("beyond the first {most} entries of a folder, the limit of {client}"), &fewer)
+        match self.links {
+            None => {
+                let what = "behind a symbolic link; whether";
+                Some(Missed::Unknown(format!("{what} {client} follows it is not documented")))
             }
-            Some(Reading { folders: Some(most), .. }) => {
-                because(format!("beyond the first {most} folders of a root, the limit of {client}"), &fewer)
-            }
-            _ => {
-                let kind = if is_file { "file" } else { "folder" };
-                because(format!("unreadable {kind}"), CHECK_PERMISSIONS)
+            Some(Links::Inside) => because(
+                format!(
+                    "behind a symbolic link that points outside its folder, which {client} does not follow"
+                ),
+                "replace the link with a copy",
+            ),
+            Some(Links::Folders) => because(
+                format!("{SKILL_FILE} is a symbolic link, which {client} does not follow"),
+                "replace the link with a copy, or link the folder",
+            ),
+            Some(Links::All) => {
+                because("behind a broken symbolic link".to_owned(), "correct or remove the link")
             }
         }
     }
+
+    /// Returns the limit of the client that hides a file for no other reason, or that the file is unreadable.
+    fn missed_by_limit(&self, is_file: bool, profile: &Profile) -> Missed {
+        let client = &profile.name;
+        let fewer = format!("move other folders out of {}", self.path.display());
+        match profile.reading.value() {
+            Some(Reading { children: Some(most), .. }) => Missed::Because(
+                format!("beyond the first {most} entries of a folder, the limit of {client}"),
+                fewer,
+            ),
+            Some(Reading { folders: Some(most), .. }) => Missed::Because(
+                format!("beyond the first {most} folders of a root, the limit of {client}"),
+                fewer,
+            ),
+            _ => {
+                let kind = if is_file { "file" } else { "folder" };
+                Missed::Because(format!("unreadable {kind}"), CHECK_PERMISSIONS.to_owned())
+            }
+        }
+    }
+}
+
+/// Returns why the client does not read a main file: because of its name, or because it is a folder.
+fn missed_by_name(file: &Path, profile: &Profile) -> Option<Missed> {
+    let client = &profile.name;
+    if file.file_name().is_some_and(|name| name != SKILL_FILE) {
+        return Some(Missed::Name(format!("not named {SKILL_FILE}; {client} reads only that name")));
+    }
+    file.is_dir().then(|| {
+        let why = format!("{SKILL_FILE} is a folder; {client} reads only a file of that name");
+        Missed::Because(why, "replace the folder with a file".to_owned())
+    })
 }
 
 fn is_link(path: &Path) -> bool {

@@ -86,15 +86,15 @@ impl SkillFiles {
         }
         let found = std::fs::metadata(real).map_err(|error| error.to_string())?;
         let stamp = (found.modified().ok(), found.len());
-        let known = || self.known.locked();
-        if let Some((known, file)) = known().get(real)
-            && *known == stamp
+        let cache = || self.known.locked();
+        if let Some((cached, file)) = cache().get(real)
+            && *cached == stamp
         {
             return Ok(Arc::clone(file));
         }
         let bytes = files::read_file(real, MAX_BYTES).map_err(|refusal| refusal.to_string())?;
         let file = Arc::new(SkillFile::of(&bytes));
-        let mut files = known();
+        let mut files = cache();
         if files.len() >= MAX_FILES {
             files.clear();
         }
@@ -196,10 +196,10 @@ pub fn compute_view<'a>(
     settings: &ClientSettings,
 ) -> ClientCatalog<'a> {
     let folders = places(profile, catalog, config);
-    let known = CatalogByPath::of(catalog);
-    let FoundSkills { mut candidates, repeated, seen } = find_skills(profile, &folders, &known, files);
-    candidates.extend(missed_behind_links(profile, catalog, config, &folders, &known, files, &seen));
-    candidates.extend(bundled(profile, folders.len(), config, &known, files));
+    let by_path = CatalogByPath::of(catalog);
+    let FoundSkills { mut candidates, repeated, seen } = find_skills(profile, &folders, &by_path, files);
+    candidates.extend(missed_behind_links(profile, catalog, config, &folders, &by_path, files, &seen));
+    candidates.extend(bundled(profile, folders.len(), config, &by_path, files));
     apply_folder_limit(&mut candidates, profile, folders.len());
     let not_shown = resolve_same_names(&mut candidates, profile);
     hide_user_only(&mut candidates);
@@ -250,7 +250,7 @@ struct FoundSkills<'a> {
 fn find_skills<'a>(
     profile: &Profile,
     folders: &[ClientFolder],
-    known: &CatalogByPath<'a>,
+    by_path: &CatalogByPath<'a>,
     files: &SkillFiles,
 ) -> FoundSkills<'a> {
     let reads_files_once = profile.reading.value().is_some_and(|reading| reading.real_paths);
@@ -261,7 +261,7 @@ fn find_skills<'a>(
         for found in folder.found(profile) {
             let first = seen.get(&found.real).filter(|_| reads_files_once).cloned();
             seen.entry(found.real.clone()).or_insert_with(|| found.file.clone());
-            let mut candidate = read_candidate(profile, index, folder, found, known, files);
+            let mut candidate = read_candidate(profile, index, folder, found, by_path, files);
             let Some(first) = first else {
                 candidates.push(candidate);
                 continue;
@@ -393,7 +393,7 @@ fn missed_behind_links<'a>(
     catalog: &Catalog,
     config: &Config,
     places: &[ClientFolder],
-    known: &CatalogByPath<'a>,
+    by_path: &CatalogByPath<'a>,
     files: &SkillFiles,
     seen: &HashMap<PathBuf, PathBuf>,
 ) -> Vec<Candidate<'a>> {
@@ -411,7 +411,7 @@ fn missed_behind_links<'a>(
                 continue;
             }
             let Some(reason) = place.reason_missed(&found.file, profile) else { continue };
-            let mut candidate = read_candidate(profile, index, place, found, known, files);
+            let mut candidate = read_candidate(profile, index, place, found, by_path, files);
             // A bundle of the catalog has its own reason.
             if candidate.id.is_some() {
                 continue;
@@ -502,11 +502,11 @@ fn read_candidate<'a>(
     index: usize,
     place: &ClientFolder,
     found: FoundSkillFile,
-    known: &CatalogByPath<'a>,
+    by_path: &CatalogByPath<'a>,
     files: &SkillFiles,
 ) -> Candidate<'a> {
-    let skill = known.skill(&found);
-    let id = skill.map(|skill| &skill.id).or_else(|| known.refusal(&found).map(|refusal| &refusal.id));
+    let skill = by_path.skill(&found);
+    let id = skill.map(|skill| &skill.id).or_else(|| by_path.refusal(&found).map(|refusal| &refusal.id));
     let folder = found.folder().file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut candidate = Candidate {
         place: index,
@@ -610,7 +610,7 @@ fn bundled<'a>(
     profile: &Profile,
     place: usize,
     config: &Config,
-    known: &CatalogByPath<'a>,
+    by_path: &CatalogByPath<'a>,
     files: &SkillFiles,
 ) -> Vec<Candidate<'a>> {
     let Some(bundled) = profile.bundled.value() else { return Vec::new() };
@@ -638,7 +638,7 @@ fn bundled<'a>(
             let ParseOutcome::Listed(mut read) = read(profile, &*files.read(&found.real).ok()?, &name) else {
                 return None;
             };
-            let skill = known.skill(&found);
+            let skill = by_path.skill(&found);
             if let Some(mark) = user_invocable::mark(profile, found.real.parent()?) {
                 // Only a skill of the catalog has a state to report.
                 skill?;

@@ -41,8 +41,8 @@ pub fn describe(catalog: &Catalog, skill: &Arc<Skill>) -> Result<SkillDetail, Er
     };
     let needs_neighbors =
         !skill.requires.is_empty() || skill.root_dir.join("skill.yaml").is_file() || mentions_skills();
-    let known = needs_neighbors.then(|| Neighbors::of(catalog));
-    let (mut findings, _) = checked(skill, &source, known.as_ref());
+    let neighbors = needs_neighbors.then(|| Neighbors::of(catalog));
+    let (mut findings, _) = checked(skill, &source, neighbors.as_ref());
     findings.extend(loser.map(|loser| lint::shadowed(skill, &loser.winner, loser.identical)));
     summary.findings = problems(&findings);
     let files = files_of(skill);

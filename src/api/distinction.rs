@@ -131,8 +131,8 @@ impl<'v> Differences<'v> {
                 let same =
                     pair[0].chars().zip(pair[1].chars()).take_while(|(one, other)| one == other).count();
                 for text in pair {
-                    let known: &mut usize = common.entry(((*name).to_owned(), text.clone())).or_default();
-                    *known = same.max(*known);
+                    let longest: &mut usize = common.entry(((*name).to_owned(), text.clone())).or_default();
+                    *longest = same.max(*longest);
                 }
             }
         }

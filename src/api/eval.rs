@@ -140,9 +140,9 @@ pub fn golden_of(catalog: &Catalog, own: Option<&Path>) -> Result<Golden, Error>
                 golden.warnings.push(unreadable(&file, &error).message);
             }
             text => {
-                let known = golden.cases.len();
+                let before = golden.cases.len();
                 golden.read(&file, golden_yaml, |_| text)?;
-                golden.truncate(known + MAX_GOLDEN_QUERIES, &file);
+                golden.truncate(before + MAX_GOLDEN_QUERIES, &file);
             }
         }
     }
@@ -199,8 +199,8 @@ pub fn golden_files(catalog: &Catalog, own: Option<&Path>) -> Vec<PathBuf> {
     if let Some(own) = own {
         // A project may itself be a root.
         let real = own.canonicalize().ok();
-        let known = |file: &PathBuf| file == own || (real.is_some() && file.canonicalize().ok() == real);
-        if !files.iter().any(known) {
+        let is_own = |file: &PathBuf| file == own || (real.is_some() && file.canonicalize().ok() == real);
+        if !files.iter().any(is_own) {
             files.push(own.to_owned());
         }
     }
@@ -375,12 +375,12 @@ pub fn measure(
     let regressions = before.as_ref().map(worse);
     let changes = |before| skills_discovery::changed_winners(&report, &all, before);
     let (changed, compared) = before.as_ref().and_then(changes).unzip();
-    let known: HashSet<&SkillId> = router.ids().collect();
+    let indexed: HashSet<&SkillId> = router.ids().collect();
     let mut missing: Vec<SkillId> = golden
         .cases
         .iter()
         .filter_map(|case| match &case.expect {
-            Expect::AnyOf(ids) if !ids.iter().any(|id| known.contains(id)) => ids.first().cloned(),
+            Expect::AnyOf(ids) if !ids.iter().any(|id| indexed.contains(id)) => ids.first().cloned(),
             _ => None,
         })
         .collect();

@@ -98,8 +98,8 @@ impl KeyRing {
             return Err(format!("the key name {name:?} is blank or has control characters"));
         }
         if stored.scopes.is_empty() {
-            let known: Vec<String> = Scope::iter().map(|scope| scope.to_string()).collect();
-            return Err(format!("the key {name:?} has no scopes; scopes are {}", known.join(", ")));
+            let names: Vec<String> = Scope::iter().map(|scope| scope.to_string()).collect();
+            return Err(format!("the key {name:?} has no scopes; scopes are {}", names.join(", ")));
         }
         let parts: Vec<&str> = stored.hash.split(':').collect();
         let (salt, digest) = match parts.as_slice() {
@@ -178,8 +178,8 @@ impl StoredKey {
 pub fn scopes(text: &str) -> Result<BTreeSet<Scope>, String> {
     let one = |word: &str| {
         Scope::from_str(word.trim()).map_err(|_| {
-            let known: Vec<String> = Scope::iter().map(|scope| scope.to_string()).collect();
-            format!("unknown scope `{word}`; expected one of: {}", known.join(", "))
+            let names: Vec<String> = Scope::iter().map(|scope| scope.to_string()).collect();
+            format!("unknown scope `{word}`; expected one of: {}", names.join(", "))
         })
     };
     text.split(',').filter(|word| !word.trim().is_empty()).map(one).collect()

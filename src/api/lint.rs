@@ -298,11 +298,11 @@ pub fn catalog(catalog: &Catalog) -> LintReport {
 
 /// Like [`catalog`], and with `environment` also checks commands and environment variables of this machine.
 pub fn checked_catalog(catalog: &Catalog, environment: bool) -> LintReport {
-    let known = Neighbors { machine: environment.then(Machine::of_process), ..Neighbors::of(catalog) };
-    let winners = catalog.entries.par_iter().map(|entry| of_skill(&entry.skill, Some(&known)));
+    let neighbors = Neighbors { machine: environment.then(Machine::of_process), ..Neighbors::of(catalog) };
+    let winners = catalog.entries.par_iter().map(|entry| of_skill(&entry.skill, Some(&neighbors)));
     let losers = catalog.shadowed.par_iter().map(|loser| {
         let shadowed = lint::shadowed(&loser.skill, &loser.winner, loser.identical);
-        let mut own = of_skill(&loser.skill, Some(&known));
+        let mut own = of_skill(&loser.skill, Some(&neighbors));
         own.findings.push(found(&loser.skill.id, &loser.skill.location, shadowed));
         own
     });
@@ -329,8 +329,8 @@ fn joined(skills: usize, reports: impl Iterator<Item = LintReport>) -> LintRepor
 
 /// Returns the findings of these skills, which are not shadowed.
 pub fn winners(catalog: &Catalog, skills: &[Arc<Skill>]) -> Vec<LintFinding> {
-    let known = Neighbors::of(catalog);
-    let own = skills.par_iter().flat_map_iter(|skill| of_skill(skill, Some(&known)).findings);
+    let neighbors = Neighbors::of(catalog);
+    let own = skills.par_iter().flat_map_iter(|skill| of_skill(skill, Some(&neighbors)).findings);
     let mut all: Vec<LintFinding> = own.collect();
     let locations: HashSet<&Path> = skills.iter().map(|skill| skill.location.as_path()).collect();
     all.extend(undefined(catalog).into_iter().filter(|found| locations.contains(found.location.as_path())));
@@ -389,9 +389,9 @@ pub(crate) fn bundle(read: &Result<Skill, RejectedBundle>) -> LintReport {
     joined(1, std::iter::once(of_bundle(read, None)))
 }
 
-fn of_bundle(read: &Result<Skill, RejectedBundle>, known: Option<&Neighbors>) -> LintReport {
+fn of_bundle(read: &Result<Skill, RejectedBundle>, neighbors: Option<&Neighbors>) -> LintReport {
     match read {
-        Ok(skill) => of_skill(skill, known),
+        Ok(skill) => of_skill(skill, neighbors),
         Err(refusal) => {
             let all = refusal.findings.iter().cloned();
             let findings = all.map(|finding| found(&refusal.id, &refusal.location, finding)).collect();
@@ -400,8 +400,8 @@ fn of_bundle(read: &Result<Skill, RejectedBundle>, known: Option<&Neighbors>) ->
     }
 }
 
-fn report_of(paths: &[PathBuf], known: Option<&Neighbors>) -> LintReport {
-    let of_file = |path: &PathBuf| of_bundle(&skills_skill::read_bundle(path), known);
+fn report_of(paths: &[PathBuf], neighbors: Option<&Neighbors>) -> LintReport {
+    let of_file = |path: &PathBuf| of_bundle(&skills_skill::read_bundle(path), neighbors);
     let reports: Vec<LintReport> = paths.par_iter().map(of_file).collect();
     joined(paths.len(), reports.into_iter())
 }
@@ -410,9 +410,9 @@ impl LintReport {
     /// Merges two reports; a file in both counts once.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
-        let known: HashSet<PathBuf> = self.findings.iter().map(|found| found.location.clone()).collect();
+        let locations: HashSet<PathBuf> = self.findings.iter().map(|found| found.location.clone()).collect();
         self.skills += other.skills;
-        self.findings.extend(other.findings.into_iter().filter(|found| !known.contains(&found.location)));
+        self.findings.extend(other.findings.into_iter().filter(|found| !locations.contains(&found.location)));
         self.findings = sorted(self.findings);
         self.ignored.extend(other.ignored);
         self
@@ -474,14 +474,14 @@ impl Neighbors {
 
     /// Returns findings for skills that `requires` lists, or that the body mentions, and that do not exist here.
     fn skills(&self, skill: &Skill, source: &str) -> Vec<Finding> {
-        let Some(known) = &self.skills else { return Vec::new() };
+        let Some(names) = &self.skills else { return Vec::new() };
         let is_known = |name: &str| {
             let sibling = skill.root_dir.parent().map(|parent| parent.join(name));
             let is_plain = !name.contains(['/', '\\']) && !name.starts_with('.');
-            known.contains(name)
+            names.contains(name)
                 || (is_plain && sibling.is_some_and(|sibling| sibling.join("SKILL.md").is_file()))
         };
-        let near = |name: &str| names::near(name, known.iter().map(String::as_str));
+        let near = |name: &str| names::near(name, names.iter().map(String::as_str));
         let missing = skill.requires.iter().filter(|name| !is_known(name));
         let mut findings: Vec<Finding> =
             missing.map(|name| lint::requires_unknown(skill, source, name, &near(name))).collect();
@@ -505,12 +505,13 @@ impl Neighbors {
             all.extend(places.iter().cloned());
             Capabilities::load(&all)
         });
-        let (names, known) = ([skill.id.as_str(), skill.name.as_str()], own.as_ref().unwrap_or(shared));
+        let (names, capabilities) =
+            ([skill.id.as_str(), skill.name.as_str()], own.as_ref().unwrap_or(shared));
         let contracts = self.contracts(skill, &contract);
         let location = &contract.location;
         let mut findings =
-            contract::check_calls(location, &source, &contract, &names, known, contracts.as_deref());
-        findings.extend(beside_contract(skill, known));
+            contract::check_calls(location, &source, &contract, &names, capabilities, contracts.as_deref());
+        findings.extend(beside_contract(skill, capabilities));
         Some(findings)
     }
 
@@ -553,7 +554,7 @@ fn contract_in(folder: &Path) -> Option<(Contract, String)> {
 }
 
 /// Returns the findings in the capabilities and bindings of a bundle.
-fn beside_contract(skill: &Skill, known: &Capabilities) -> Vec<Finding> {
+fn beside_contract(skill: &Skill, capabilities: &Capabilities) -> Vec<Finding> {
     let Some(place) = capability_place(&skill.root_dir) else { return Vec::new() };
     let own = Capabilities::load(&[place]);
     let inside = |file: &Path| file.strip_prefix(&skill.root_dir).ok().map(Path::to_owned);
@@ -563,7 +564,7 @@ fn beside_contract(skill: &Skill, known: &Capabilities) -> Vec<Finding> {
         .findings()
         .iter()
         .filter(|finding| rules::by_code(&finding.code).is_some() && !is_duplicate(finding))
-        .chain(known.findings().iter().filter(is_duplicate));
+        .chain(capabilities.findings().iter().filter(is_duplicate));
     let mut findings: Vec<Finding> = of_files
         .filter_map(|finding| Some(Finding { file: inside(&finding.file)?, ..finding.clone() }))
         .collect();
@@ -572,7 +573,7 @@ fn beside_contract(skill: &Skill, known: &Capabilities) -> Vec<Finding> {
         let Some(file) = inside(&offered.binding.location) else { continue };
         let text = file.to_str().and_then(|file| bundle.read_text(file, skills_skill::MAX_BYTES).ok());
         let Some(source) = text else { continue };
-        findings.extend(contract::check_binding(&file, &source, &offered.binding, &bundle, known));
+        findings.extend(contract::check_binding(&file, &source, &offered.binding, &bundle, capabilities));
     }
     findings
 }
@@ -587,10 +588,10 @@ fn capability_place(folder: &Path) -> Option<CapabilityFolder> {
     })
 }
 
-fn of_skill(skill: &Skill, known: Option<&Neighbors>) -> LintReport {
+fn of_skill(skill: &Skill, neighbors: Option<&Neighbors>) -> LintReport {
     let source = skill.read().ok().and_then(|bytes| String::from_utf8(bytes).ok());
     let (findings, ignored) = match source {
-        Some(source) => checked(skill, &source, known),
+        Some(source) => checked(skill, &source, neighbors),
         // It was just read; the findings of that read still hold.
         None => (skill.findings.clone(), Vec::new()),
     };
@@ -608,9 +609,9 @@ fn of_skill(skill: &Skill, known: Option<&Neighbors>) -> LintReport {
 
 /// Returns the findings of one bundle, and separately those that its comments ignore. `source` is the file at its
 /// location.
-pub fn checked(skill: &Skill, source: &str, known: Option<&Neighbors>) -> (Vec<Finding>, Vec<Ignored>) {
+pub fn checked(skill: &Skill, source: &str, neighbors: Option<&Neighbors>) -> (Vec<Finding>, Vec<Ignored>) {
     let mut findings = lint::bundle(skill, source);
-    findings.extend(known.into_iter().flat_map(|known| known.check(skill, source)));
+    findings.extend(neighbors.into_iter().flat_map(|neighbors| neighbors.check(skill, source)));
     let file = skill.location.file_name().map_or(Path::new("SKILL.md"), Path::new);
     let (findings, mut ignored) = lint::ignore(findings, file, source);
     if file == Path::new(CONTRACT) {
@@ -930,13 +931,13 @@ steps:
         );
         write("beside", "id: x.beside\nsteps:\n  - {id: a, wait_for_signal: go}\n");
         let bundles = [&main, &other, &simple].map(|skill| (skill.id.to_string(), skill.root_dir.clone()));
-        let known = Neighbors {
+        let neighbors = Neighbors {
             skills: Some(bundles.iter().map(|(id, _)| id.clone()).collect()),
             bundles: bundles.to_vec(),
             ..Neighbors::default()
         };
         let checked = |skill: &Skill| {
-            let found = known.calls(skill).unwrap();
+            let found = neighbors.calls(skill).unwrap();
             let line = |finding: &Finding| finding.span.map_or(0, |span| span.line);
             found.iter().map(|f| (f.code.clone(), line(f), f.severity)).collect::<Vec<_>>()
         };
@@ -957,7 +958,8 @@ steps:
             ])
         );
         assert_eq!(checked(&other), expected(&[("contract-invalid", 3, Severity::Error)]));
-        let cycle = known.calls(&main).unwrap().into_iter().find(|f| f.code == "contract-invalid").unwrap();
+        let cycle =
+            neighbors.calls(&main).unwrap().into_iter().find(|f| f.code == "contract-invalid").unwrap();
         assert_eq!(cycle.message, "skills call each other in a cycle: x.main → x.other → x.main");
         let unknown = Neighbors::default();
         assert_eq!(unknown.calls(&main), Some(Vec::new()), "the other skills are not known");
@@ -987,14 +989,14 @@ steps:
         all.push(write("wide4", 1_000, ""));
         let bundles: Vec<_> =
             all.iter().map(|skill| (skill.id.to_string(), skill.root_dir.clone())).collect();
-        let known = Neighbors {
+        let neighbors = Neighbors {
             skills: Some(bundles.iter().map(|(id, _)| id.clone()).collect()),
             bundles,
             ..Neighbors::default()
         };
         let errors = |name: &str| {
             let skill = all.iter().find(|skill| skill.name == name).unwrap();
-            let found = known.calls(skill).unwrap();
+            let found = neighbors.calls(skill).unwrap();
             found
                 .into_iter()
                 .filter(|f| f.code == "contract-invalid")

@@ -279,9 +279,9 @@ pub async fn visibility(
     // Before the views, which take long.
     paging::check_limit(request.limit)?;
     core.wait_for_catalog().await?;
-    let known = core.client_profiles().await?;
+    let profiles = core.client_profiles().await?;
     let ids: Vec<&str> = if request.clients.is_empty() {
-        known.iter().map(|(id, _)| id.as_str()).collect()
+        profiles.iter().map(|(id, _)| id.as_str()).collect()
     } else {
         let mut named = HashSet::new();
         request.clients.iter().map(String::as_str).filter(|id| named.insert(*id)).collect()
@@ -408,7 +408,6 @@ impl<'v> Index<'v> {
 
     fn cell(&self, subject: &CatalogSkill<'_>, with_text: bool) -> VisibilityCell {
         let id = subject.id.as_str();
-        let name = &self.view.name;
         let foreign = self.foreign.get(subject.location);
         let entry = self.entries.get(id).copied().or(foreign);
         let assumed = entry.is_some_and(|entry| entry.assumed);
@@ -423,39 +422,17 @@ impl<'v> Index<'v> {
             shown: None,
             assumed,
         };
+        if let Some((state, reason)) = self.reason_not_listed(entry) {
+            return without(state, reason);
+        }
         let (mut undefined, mut repaired) = (None, None);
         match entry.map(|entry| &entry.state) {
-            None | Some(ClientViewState::NotLooked) => {
-                return without(Visibility::NotSearched, format!("{name} does not search its folder"));
-            }
-            Some(ClientViewState::TooDeep(top)) => {
-                let why =
-                    format!("nested too deep ({name} searches only direct subfolders of {})", top.display());
-                return without(Visibility::NotSearched, why);
-            }
-            Some(ClientViewState::NotRead(why)) => return without(Visibility::NotSearched, why.clone()),
-            Some(ClientViewState::Dropped(why)) => return without(Visibility::Dropped, why.clone()),
-            Some(ClientViewState::Unknown(what)) => return without(Visibility::Unknown, what.clone()),
-            Some(ClientViewState::Shadowed(winner)) => {
-                // Only another path to the same file has help.
-                let is_same = entry.is_some_and(|entry| entry.help.is_some());
-                return without(Visibility::Shadowed, shadowed_by(winner, is_same));
-            }
-            Some(ClientViewState::ForPeople(message)) => {
-                return without(Visibility::Manual, format!("user-only: {message}"));
-            }
-            Some(ClientViewState::TurnedOff(message)) => {
-                return without(Visibility::Off, format!("turned off: {message}"));
-            }
-            Some(ClientViewState::Waiting(until)) => {
-                return without(Visibility::Manual, format!("not offered yet: {until}"));
-            }
-            Some(ClientViewState::Found) => {}
             Some(ClientViewState::Repaired(how)) => repaired = Some(how.clone()),
             Some(ClientViewState::Either(others)) => {
                 let others: Vec<String> = others.iter().map(|path| path.display().to_string()).collect();
                 undefined = Some(format!("this one or another with its name: {}", others.join(", ")));
             }
+            _ => {}
         }
         // A bundle outside the catalog can have the name of a skill of the catalog.
         if let Some(why) = self.withheld.get(id).filter(|_| foreign.is_none()) {
@@ -468,24 +445,7 @@ impl<'v> Index<'v> {
             return VisibilityCell { repaired, ..without(state, undefined.unwrap_or_default()) };
         };
         let text = why::shown_text(listed, shown);
-        let (state, reason) = match shown {
-            _ if listed.other_text && !text.is_empty() => {
-                (Visibility::OtherText, Some(format!("{name} shows {}", why::instead_of_description(text))))
-            }
-            Truncation::Complete | Truncation::OtherText if !listed.cut => (Visibility::Full, None),
-            Truncation::Unknown { what } => (Visibility::Unknown, Some(what.clone())),
-            Truncation::Complete | Truncation::OtherText => {
-                (Visibility::Cut, Some("the client's own limit for one description".to_owned()))
-            }
-            Truncation::Shortened { why, .. } if text.is_empty() => (Visibility::NameOnly, Some(why.clone())),
-            Truncation::Shortened { why, .. } => (Visibility::Cut, Some(why.clone())),
-            Truncation::NameOnly { why } => (Visibility::NameOnly, Some(why.clone())),
-            Truncation::Omitted { why } => (Visibility::Dropped, Some(why.clone())),
-            Truncation::Beyond => {
-                let why = "the catalog exceeds the client's budget, and how it truncates is not published";
-                (Visibility::Unknown, Some(why.to_owned()))
-            }
-        };
+        let (state, reason) = self.shown_part(listed, shown, text);
         let state = if undefined.is_some() { Visibility::Undefined } else { state };
         let is_all = state == Visibility::Full && !subject.description.is_empty();
         let is_shown = with_text && !is_all || state == Visibility::OtherText;
@@ -503,6 +463,67 @@ impl<'v> Index<'v> {
             reason: undefined.or(reason),
             shown: is_shown.then(|| text.to_owned()),
             assumed,
+        }
+    }
+
+    /// Returns why the client does not list a skill; `None` if it may.
+    fn reason_not_listed(&self, entry: Option<&ClientViewEntry>) -> Option<(Visibility, String)> {
+        let name = &self.view.name;
+        Some(match entry.map(|entry| &entry.state) {
+            None | Some(ClientViewState::NotLooked) => {
+                (Visibility::NotSearched, format!("{name} does not search its folder"))
+            }
+            Some(ClientViewState::TooDeep(top)) => {
+                let why =
+                    format!("nested too deep ({name} searches only direct subfolders of {})", top.display());
+                (Visibility::NotSearched, why)
+            }
+            Some(ClientViewState::NotRead(why)) => (Visibility::NotSearched, why.clone()),
+            Some(ClientViewState::Dropped(why)) => (Visibility::Dropped, why.clone()),
+            Some(ClientViewState::Unknown(what)) => (Visibility::Unknown, what.clone()),
+            Some(ClientViewState::Shadowed(winner)) => {
+                // Only another path to the same file has help.
+                let is_same = entry.is_some_and(|entry| entry.help.is_some());
+                (Visibility::Shadowed, shadowed_by(winner, is_same))
+            }
+            Some(ClientViewState::ForPeople(message)) => {
+                (Visibility::Manual, format!("user-only: {message}"))
+            }
+            Some(ClientViewState::TurnedOff(message)) => (Visibility::Off, format!("turned off: {message}")),
+            Some(ClientViewState::Waiting(until)) => {
+                (Visibility::Manual, format!("not offered yet: {until}"))
+            }
+            Some(ClientViewState::Found | ClientViewState::Repaired(_) | ClientViewState::Either(_)) => {
+                return None;
+            }
+        })
+    }
+
+    /// Returns how much of a description the client shows, and why not all of it.
+    fn shown_part(
+        &self,
+        listed: &ListedEntry,
+        shown: &Truncation,
+        text: &str,
+    ) -> (Visibility, Option<String>) {
+        match shown {
+            _ if listed.other_text && !text.is_empty() => {
+                let why = format!("{} shows {}", self.view.name, why::instead_of_description(text));
+                (Visibility::OtherText, Some(why))
+            }
+            Truncation::Complete | Truncation::OtherText if !listed.cut => (Visibility::Full, None),
+            Truncation::Unknown { what } => (Visibility::Unknown, Some(what.clone())),
+            Truncation::Complete | Truncation::OtherText => {
+                (Visibility::Cut, Some("the client's own limit for one description".to_owned()))
+            }
+            Truncation::Shortened { why, .. } if text.is_empty() => (Visibility::NameOnly, Some(why.clone())),
+            Truncation::Shortened { why, .. } => (Visibility::Cut, Some(why.clone())),
+            Truncation::NameOnly { why } => (Visibility::NameOnly, Some(why.clone())),
+            Truncation::Omitted { why } => (Visibility::Dropped, Some(why.clone())),
+            Truncation::Beyond => {
+                let why = "the catalog exceeds the client's budget, and how it truncates is not published";
+                (Visibility::Unknown, Some(why.to_owned()))
+            }
         }
     }
 }

@@ -361,14 +361,14 @@ pub async fn why(core: &(impl Client + ?Sized), request: &WhyRequest) -> Result<
         request_limits::intent(intent)?;
     }
     core.wait_for_catalog().await?;
-    let known = core.client_profiles().await?;
+    let profiles = core.client_profiles().await?;
     let is_requested =
         |id: &str| request.clients.is_empty() || request.clients.iter().any(|requested| requested == id);
     // An unknown client is rejected with similar ids.
-    for unknown in request.clients.iter().filter(|id| !known.iter().any(|(known, _)| known == *id)) {
+    for unknown in request.clients.iter().filter(|id| !profiles.iter().any(|(profile, _)| profile == *id)) {
         core.client_view(unknown).await?;
     }
-    let views = known.iter().filter(|(id, _)| is_requested(id)).map(|(id, _)| core.client_view(id));
+    let views = profiles.iter().filter(|(id, _)| is_requested(id)).map(|(id, _)| core.client_view(id));
     let views = futures::future::try_join_all(views).await?;
     let subject = match subject(core, &request.skill_id).await {
         Err(error) if error.code == Code::NotFound => {

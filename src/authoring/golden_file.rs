@@ -137,10 +137,10 @@ pub fn is_same_query(a: &Case, b: &Case) -> bool {
 }
 
 /// Compares queries with those of a golden set.
-pub fn split_new(known: &[Case], cases: Vec<Case>) -> NewCases {
+pub fn split_new(existing: &[Case], cases: Vec<Case>) -> NewCases {
     let mut split = NewCases::default();
     for case in cases {
-        match known.iter().chain(&split.new).find(|known| is_same_query(known, &case)) {
+        match existing.iter().chain(&split.new).find(|other| is_same_query(other, &case)) {
             None => split.new.push(case),
             Some(same) if same.expect == case.expect => split.known += 1,
             Some(_) => split.conflicts.push(case),
@@ -364,9 +364,9 @@ mod tests {
 
     #[test]
     fn a_query_in_other_case_is_the_same_query() {
-        let known = [case("Read a PDF", any(&["pdf"]))];
+        let existing = [case("Read a PDF", any(&["pdf"]))];
         let new = vec![case("read a pdf", any(&["pdf"])), case("READ A PDF", Expect::Nothing)];
-        let split = split_new(&known, new);
+        let split = split_new(&existing, new);
         assert_eq!((split.new.len(), split.known, split.conflicts.len()), (0, 1, 1));
     }
 

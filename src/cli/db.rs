@@ -259,8 +259,7 @@ fn print_deleted(cx: &mut Context, runs: u64, before_ms: i64, what: &str) -> Res
 
 /// Returns how many runs ended before a time.
 async fn ended_before(client: &Local, before_ms: i64) -> Result<String, Failure> {
-    let states = vec![RunState::Completed, RunState::Failed, RunState::Canceled];
-    let mut filter = RunFilter { states, limit: 500, ..RunFilter::default() };
+    let mut filter = RunFilter { states: RunState::ENDED.to_vec(), limit: 500, ..RunFilter::default() };
     let mut count = 0;
     loop {
         let page = client.runs(filter.clone()).await?;

@@ -9,7 +9,7 @@ use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, counted, cut, elapsed_micros, inflected, wrap};
 use super::{Context, bar, breakdown};
 use skills_api::{Code, CoreParts, Error, usual_request};
-use skills_discovery::{Answer, Correction, Fit, Group, Hit, MatcherState, Request};
+use skills_discovery::{Answer, Correction, Fit, Group, Hit, MatcherState, Request, Weights};
 use skills_skill::safe_text;
 
 /// Note shown with every ranking.
@@ -17,8 +17,6 @@ pub const RANKING_DISCLAIMER: &str = "Ranked by Skill Workbench; a client's mode
 
 /// Maximum number of omitted results named.
 const LEFT_OUT: usize = 5;
-/// Maximum number of excluded skills in an answer with the shipped weights.
-const MAX_EXCLUDED: usize = 20;
 
 pub async fn run(cx: &mut Context, args: &DiscoverArgs) -> Result<Exit, Failure> {
     let intent = intent(&args.intent)?;
@@ -233,7 +231,8 @@ fn print_sidecars(out: &mut String, answer: &Answer, request: &Request, look: Te
     if answer.excluded.len() > LEFT_OUT {
         let more = answer.excluded.len() - LEFT_OUT;
         // An answer contains the first of them only.
-        let more = if answer.excluded.len() < MAX_EXCLUDED {
+        let limit = Weights::shipped().map_or(usize::MAX, |weights| weights.limits.excluded);
+        let more = if answer.excluded.len() < limit {
             format!("and {more} more (--json lists all)")
         } else {
             format!("and at least {more} more (--json lists the first {})", answer.excluded.len())

@@ -195,8 +195,8 @@ async fn explain(cx: &mut Context, args: &GoldenExplainArgs) -> Result<Exit, Fai
     let queries = own_queries(cx, &core)?;
     let query = if args.expect.is_empty() {
         let request = GoldenRequest { queries: queries.clone(), ..GoldenRequest::default() };
-        let known = core.golden_report(request).await?.results;
-        let found = known.into_iter().find(|result| result.query.query == text);
+        let results = core.golden_report(request).await?.results;
+        let found = results.into_iter().find(|result| result.query.query == text);
         found.map(|result| result.query).ok_or_else(|| {
             Failure::usage(
                 "the query is not in any golden set; specify the expected result with --expect, --none or --not",
@@ -307,8 +307,8 @@ async fn add(cx: &mut Context, args: &GoldenAddArgs) -> Result<Exit, Failure> {
     let query = args.expect.query(&text);
     let named: Vec<SkillId> = query.expect.iter().chain(&query.not).cloned().collect();
     let case = query.checked()?;
-    let (known, _) = read_golden(&file).map_err(|error| refused(&file, &error))?;
-    if known.iter().any(|known| is_same_query(known, &case)) {
+    let (existing, _) = read_golden(&file).map_err(|error| refused(&file, &error))?;
+    if existing.iter().any(|other| is_same_query(other, &case)) {
         let message = format!("{} already has this query; remove it first", file.display());
         return Err(Failure::usage(message));
     }
@@ -332,13 +332,13 @@ async fn warn_of_unknown(cx: &mut Context, named: &[SkillId]) {
 
 fn remove(cx: &mut Context, args: &GoldenRemoveArgs) -> Result<Exit, Failure> {
     let file = file(cx, args.file.as_ref())?;
-    let (known, _) = read_golden(&file).map_err(|error| refused(&file, &error))?;
-    let Some(at) = known.iter().position(|case| case.query == args.query) else {
+    let (existing, _) = read_golden(&file).map_err(|error| refused(&file, &error))?;
+    let Some(at) = existing.iter().position(|case| case.query == args.query) else {
         let message = format!("{} has no query `{}`", file.display(), args.query);
         return Err(skills_api::Error::new(skills_api::Code::NotFound, message).into());
     };
-    let cases =
-        edit_golden(&file, &GoldenEdit::Remove(at), known.get(at)).map_err(|error| refused(&file, &error))?;
+    let cases = edit_golden(&file, &GoldenEdit::Remove(at), existing.get(at))
+        .map_err(|error| refused(&file, &error))?;
     done(cx, &file, &json!({"file": escaped(&file), "queries": cases.len()}), "removed from")
 }
 
@@ -373,8 +373,8 @@ fn import(cx: &mut Context, args: &GoldenImportArgs) -> Result<Exit, Failure> {
             Failure::usage(format!("{}: {error}{option}", source.display()))
         })?);
     }
-    let (known, _) = read_golden(&to).map_err(|error| refused(&to, &error))?;
-    let split = split_new(&known, cases);
+    let (existing, _) = read_golden(&to).map_err(|error| refused(&to, &error))?;
+    let split = split_new(&existing, cases);
     let (added, conflicts) = (split.new.len(), split.conflicts.len());
     if added > 0 {
         edit_golden(&to, &GoldenEdit::Add(split.new), None).map_err(|error| refused(&to, &error))?;
@@ -392,10 +392,10 @@ fn import(cx: &mut Context, args: &GoldenImportArgs) -> Result<Exit, Failure> {
             split.known
         );
         for case in split.conflicts {
-            let known = known.iter().enumerate().find(|(_, known)| is_same_query(known, &case));
-            let (place, expected) = match known {
-                Some((at, known)) => {
-                    (format!("query {} of {}", at + 1, to.display()), expectation(known.clone()))
+            let same = existing.iter().enumerate().find(|(_, other)| is_same_query(other, &case));
+            let (place, expected) = match same {
+                Some((at, same)) => {
+                    (format!("query {} of {}", at + 1, to.display()), expectation(same.clone()))
                 }
                 None => ("an earlier query of the import".to_owned(), "another result".to_owned()),
             };

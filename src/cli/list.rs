@@ -278,12 +278,12 @@ fn unseen_skills<'v>(
     let is_expected = |entry: &&ClientViewEntry| {
         entry.state != ClientViewState::NotLooked || !shipped.contains(entry.skill_id.as_str())
     };
-    let known = view.entries.iter().filter(|entry| is_wanted(Some(&entry.skill_id))).filter(is_expected);
+    let entries = view.entries.iter().filter(|entry| is_wanted(Some(&entry.skill_id))).filter(is_expected);
     // This program may hide a skill that the client finds.
     let groups = view.not_listed.iter();
     let hidden: HashMap<&str, &str> =
         groups.flat_map(|group| group.names.iter().map(|name| (name.as_str(), group.why.as_str()))).collect();
-    let known = known.filter_map(|entry| {
+    let entries = entries.filter_map(|entry| {
         let id = entry.skill_id.as_str();
         let why = if is_unseen(&entry.state, &entry.skill_id, None) {
             state_text(&entry.state)
@@ -294,7 +294,7 @@ fn unseen_skills<'v>(
     });
     let foreign = view.foreign.iter().filter(|_| is_wanted(None));
     let foreign = foreign.filter(|one| is_unseen(&one.state, &SkillId::new(&*one.name), Some(&one.location)));
-    known.chain(foreign.map(|one| (one.name.as_str(), state_text(&one.state)))).collect()
+    entries.chain(foreign.map(|one| (one.name.as_str(), state_text(&one.state)))).collect()
 }
 
 /// Returns how much of a description is shown, with its style.

@@ -212,17 +212,17 @@ fn value_error(file: &Path, text: &str, error: &serde_saphyr::Error) -> ConfigEr
         let message = format!("`{key}` has an invalid value: {found}");
         return wrong(place(file, at), message, format!("expected {expected}"));
     }
-    let (raw_message, known) = match raw_message.split_once(", expected one of ") {
-        Some((raw_message, known)) => (raw_message, Some(known)),
+    let (raw_message, allowed_names) = match raw_message.split_once(", expected one of ") {
+        Some((raw_message, allowed_names)) => (raw_message, Some(allowed_names)),
         None => (raw_message.as_str(), key.and_then(allowed)),
     };
-    let advice = match known.and_then(|known| near_key(raw_message, known)) {
+    let advice = match allowed_names.and_then(|names| near_key(raw_message, names)) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => known.map_or_else(known_keys, |known| format!("allowed: {known}")),
+        None => allowed_names.map_or_else(known_keys, |names| format!("allowed: {names}")),
     };
     let mut message = reword_parser_error(raw_message);
     if let Some(key) = key.filter(|_| message.starts_with("expected ")) {
-        message = match known {
+        message = match allowed_names {
             Some(_) => format!("`{key}` has an invalid value"),
             None => format!("`{key}`: {message}"),
         };
@@ -238,9 +238,9 @@ fn message_of(error: &serde_saphyr::Error) -> String {
 }
 
 /// Returns the known key that is most similar to the unknown key in the parser's message.
-fn near_key<'a>(message: &str, known: &'a str) -> Option<&'a str> {
+fn near_key<'a>(message: &str, names: &'a str) -> Option<&'a str> {
     let unknown = message.split_once("unknown field `")?.1.split('`').next()?;
-    nearest_name(unknown, known.split(", ").map(|name| name.trim_matches('`')))
+    nearest_name(unknown, names.split(", ").map(|name| name.trim_matches('`')))
 }
 
 /// Creates an error at a position.

@@ -768,8 +768,8 @@ fn switch(env: &Env, name: &str) -> Result<Option<bool>, ConfigError> {
 }
 
 fn in_environment(name: &str, value: &str) -> ConfigError {
-    let known = VARIABLES.iter().find(|(variable, _)| *variable == name);
-    let words = known.map_or_else(|| allowed(name).unwrap_or_default(), |(_, words)| words);
+    let entry = VARIABLES.iter().find(|(variable, _)| *variable == name);
+    let words = entry.map_or_else(|| allowed(name).unwrap_or_default(), |(_, words)| words);
     ConfigError::InEnvironment {
         name: name.to_owned(),
         value: value.to_owned(),

@@ -375,7 +375,7 @@ impl Reading {
     }
 
     /// Returns the words for an answer; `known` returns whether a word is known.
-    pub fn to_query_words(&self, known: impl Fn(usize) -> bool) -> Vec<QueryWord> {
+    pub fn to_query_words(&self, is_known: impl Fn(usize) -> bool) -> Vec<QueryWord> {
         self.words
             .iter()
             .enumerate()
@@ -384,7 +384,7 @@ impl Reading {
                 start: w.word.start,
                 end: w.word.end,
                 stop: w.word.is_stop_word && !w.is_doubtful,
-                known: known(i),
+                known: is_known(i),
                 // The same letters without their capitals are not a correction.
                 correction: w.correction.clone().filter(|correction| {
                     !w.is_doubtful && !matches!(correction, Correction::Typo(other) if *other == self.as_typed(i).to_lowercase())

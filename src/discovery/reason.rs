@@ -332,17 +332,17 @@ fn body_quote(word: usize, stem: StemId, query: &QueryContext<'_>) -> String {
     }
     let at = &reading.words[word].word;
     let complete_word = whole_word(&reading.intent, at.start as usize..at.end as usize);
-    let known = if index.forms.contains(&read.to_lowercase()) {
+    let base = if index.forms.contains(&read.to_lowercase()) {
         read
     } else if !reading.is_corrected(word) && complete_word.len() > read.len() {
         complete_word
     } else {
         written
     };
-    if !is_stored || index.forms.is_shared(stem, &known.to_lowercase()) {
+    if !is_stored || index.forms.is_shared(stem, &base.to_lowercase()) {
         return format!("a word with the stem of {}", quote(read));
     }
-    format!("a form of {}", quote(known))
+    format!("a form of {}", quote(base))
 }
 
 /// Describes the semantic contribution beyond shared words, and returns the words that it names.

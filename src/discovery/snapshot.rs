@@ -195,13 +195,13 @@ pub(crate) fn read(source: Box<dyn ReadAt>, stamp: u64, weights: &Weights) -> Re
         return Err(SnapshotError::Damaged("its tables"));
     }
     let segment = Segment::new(tables, (0..n as u32).collect());
-    let known = |stem: &u32| (*stem as usize) < vocabulary.len();
+    let has_stem = |stem: &u32| (*stem as usize) < vocabulary.len();
     let forms = Some(stems)
-        .filter(|stems| stems.iter().all(known))
+        .filter(|stems| stems.iter().all(has_stem))
         .and_then(|stems| Forms::from_parts(forms, ends, stems, parts_of_words))
         .ok_or(SnapshotError::Damaged("its word forms"))?;
     // An unknown stem of a place matches no word of a request.
-    let in_vocabulary = |e: &Entry| e.clauses.iter().all(|stem| known(stem) || *stem == NO_STEM);
+    let in_vocabulary = |e: &Entry| e.clauses.iter().all(|stem| has_stem(stem) || *stem == NO_STEM);
     if !entries.iter().all(in_vocabulary) {
         return Err(SnapshotError::Damaged("its words"));
     }

@@ -331,17 +331,17 @@ fn is_other_identifier(reading: &Reading, content: &[usize], evidence: &Evidence
     words.any(|parts| evidence.is_matched(parts) && parts.iter().any(is_missing_number))
 }
 
-/// Returns the verdict about the first of the ranked candidates, with the thresholds used; `known` returns whether a
+/// Returns the verdict about the first of the ranked candidates, with the thresholds used; `is_known` returns whether a
 /// word is known.
 pub(crate) fn verdict(
     query: &QueryContext<'_>,
     ranked: &[(Ranked, Vec<ScoreTerm>)],
-    known: impl Fn(usize) -> bool,
+    is_known: impl Fn(usize) -> bool,
 ) -> (Verdict, Option<Confidence>) {
     let reading = query.reading;
     let content: Vec<usize> = (0..reading.words.len()).filter(|at| is_content(reading, *at)).collect();
     let ForeignLanguage { detected, mismatch } = foreign_language(query, &content);
-    let is_nothing_known = !content.iter().any(|at| known(*at));
+    let is_nothing_known = !content.iter().any(|at| is_known(*at));
     let Some((first, terms)) = ranked.first() else {
         let reason = match mismatch {
             Some(_) => VerdictReason::Language,
@@ -385,7 +385,7 @@ pub(crate) fn verdict(
         is_mismatch: mismatch.is_some(),
         is_nothing_known,
     };
-    let (fit, reason) = assessment.fit_and_reason(known);
+    let (fit, reason) = assessment.fit_and_reason(is_known);
     if fit == Fit::None {
         // At most the confidence at the threshold.
         confidence_of_first.p_fit = confidence_of_first.p_fit.min(fitted.p_fit(fitted.fit_threshold));
@@ -423,7 +423,7 @@ struct Assessment<'q, 'a> {
 
 impl Assessment<'_, '_> {
     /// Returns the fit and its reason, by the first rule that applies.
-    fn fit_and_reason(&self, known: impl Fn(usize) -> bool) -> (Fit, VerdictReason) {
+    fn fit_and_reason(&self, is_known: impl Fn(usize) -> bool) -> (Fit, VerdictReason) {
         let Self { query, content, evidence, language, fitted, .. } = *self;
         let fit = self.confidence.fit;
         if evidence.exact && fit == Fit::None {
@@ -448,7 +448,7 @@ impl Assessment<'_, '_> {
             (Fit::None, VerdictReason::StopWords)
         } else if self.fit_as_written == Fit::None || evidence.is_mostly_corrected || language.is_foreign {
             (Fit::Low, VerdictReason::FitsByReading)
-        } else if self.is_uncertain(known) {
+        } else if self.is_uncertain(is_known) {
             (Fit::Low, VerdictReason::Fits)
         } else if self.confidence.lead == Margin::Ambiguous {
             // Another skill fits almost as well: of the fits with a high score, about two thirds are right, compared
@@ -460,7 +460,7 @@ impl Assessment<'_, '_> {
     }
 
     /// Returns whether the fit has low confidence, whatever its score.
-    fn is_uncertain(&self, known: impl Fn(usize) -> bool) -> bool {
+    fn is_uncertain(&self, is_known: impl Fn(usize) -> bool) -> bool {
         let Self { query, content, evidence, language, fitted, .. } = *self;
         if language.is_by_pairs || self.is_excluded || self.score - evidence.stop_words < fitted.fit_threshold
         {
@@ -472,7 +472,7 @@ impl Assessment<'_, '_> {
             && (is_other_identifier(query.reading, content, evidence)
                 || language.is_same_language
                 || evidence.is_in_body_only()
-                || may_be_foreign(query, content, evidence, known))
+                || may_be_foreign(query, content, evidence, is_known))
     }
 }
 
@@ -503,7 +503,7 @@ fn may_be_foreign(
     query: &QueryContext<'_>,
     content: &[usize],
     evidence: &Evidence,
-    known: impl Fn(usize) -> bool,
+    is_known: impl Fn(usize) -> bool,
 ) -> bool {
     /// Fewest letters of an unknown word, which may be an abbreviation otherwise.
     const LETTERS: usize = 4;
@@ -515,7 +515,7 @@ fn may_be_foreign(
             return false;
         }
         let is_lower = written.chars().all(char::is_lowercase);
-        let is_unknown = !reading.is_corrected(at) && !known(at);
+        let is_unknown = !reading.is_corrected(at) && !is_known(at);
         let lower = written.to_lowercase();
         let is_accented = fold_accents(&lower) != lower && (is_lower || is_unknown);
         is_accented || (is_unknown && is_lower && written.chars().nth(LETTERS - 1).is_some())

@@ -67,12 +67,12 @@ impl NearForms {
         search: impl FnOnce() -> Vec<(u32, usize)>,
     ) -> Arc<[(u32, usize)]> {
         let key = (word.to_owned(), edits);
-        let known = || self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = known().get(&key) {
+        let cache = || self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = cache().get(&key) {
             return Arc::clone(found);
         }
         let found: Arc<[(u32, usize)]> = search().into();
-        let mut words = known();
+        let mut words = cache();
         if words.len() >= Self::MAX_WORDS {
             words.clear();
         }

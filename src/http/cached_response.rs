@@ -40,13 +40,13 @@ impl TaggedBody {
 
     /// Returns the response, or 304 if the client's copy is current.
     pub fn answer(self, request_headers: &HeaderMap) -> Response {
-        let known = self.is_named_in(request_headers);
-        let mut response = Response::new(if known { Body::empty() } else { Body::from(self.text) });
+        let is_current = self.is_named_in(request_headers);
+        let mut response = Response::new(if is_current { Body::empty() } else { Body::from(self.text) });
         let headers = response.headers_mut();
         headers.insert(header::ETAG, self.tag);
         // Private to the client, and revalidated before each use.
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
-        if known {
+        if is_current {
             *response.status_mut() = StatusCode::NOT_MODIFIED;
         } else {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -459,16 +459,16 @@ impl AsyncRead for Line {
             return Poll::Ready(Err(timeout_error("incomplete request")));
         }
         if line.framing.stop.is_none() {
-            let known = buffer.filled().len();
+            let filled = buffer.filled().len();
             let read = Pin::new(&mut line.stream).poll_read(cx, buffer);
-            let received = &buffer.filled()[known..];
+            let received = &buffer.filled()[filled..];
             if !matches!(read, Poll::Ready(Ok(()))) || received.is_empty() {
                 return read;
             }
             let checked = line.framing.check(received);
             line.activity.refused.store(line.framing.refused.unwrap_or(0), Ordering::Relaxed);
             line.activity.unfinished.store(line.framing.unfinished(), Ordering::Relaxed);
-            buffer.set_filled(known + checked);
+            buffer.set_filled(filled + checked);
             if checked > 0 {
                 return read;
             }

@@ -47,13 +47,8 @@ pub(super) async fn admit(
         Err(refusal) => (new_trace_id(), Err(refusal)),
     };
     let open = route.as_ref().is_some_and(|route| is_open(route.as_str()));
-    let line_ends = traced.and_then(|()| request_checks::ensure_crlf(&peer.activity));
-    let addressed = line_ends.and_then(|()| request_checks::ensure_single_host(&request)).and_then(|()| {
-        // Links on other sites may point to open routes, which execute nothing.
-        let link = open && request.method() == Method::GET;
-        if link { Ok(()) } else { request_checks::ensure_same_origin(request.headers(), &app.cors) }
-    });
-    let admitted = match addressed {
+    let checked = traced.and_then(|()| check(&app, &peer, &request, open));
+    let admitted = match checked {
         Ok(()) => authenticate(&app, request.headers(), open).await,
         Err(refusal) => Err(refusal),
     };
@@ -108,7 +103,24 @@ pub(super) async fn admit(
     if !is_read {
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    if let Ok(id) = HeaderValue::from_str(&trace_id) {
+    add_headers(headers, &trace_id, limited);
+    let route = route.as_ref().map_or("unmatched", MatchedPath::as_str);
+    app.metrics.http(method, route, status, took);
+    response
+}
+
+/// Checks what a request must satisfy before its caller is authenticated.
+fn check(app: &App, peer: &Peer, request: &Request, open: bool) -> Result<(), ErrorResponse> {
+    request_checks::ensure_crlf(&peer.activity)?;
+    request_checks::ensure_single_host(request)?;
+    // Links on other sites may point to open routes, which execute nothing.
+    let link = open && request.method() == Method::GET;
+    if link { Ok(()) } else { request_checks::ensure_same_origin(request.headers(), &app.cors) }
+}
+
+/// Adds the headers of every response, and those of the rate limit with its policy.
+fn add_headers(headers: &mut HeaderMap, trace_id: &str, limited: Option<(Admission, String)>) {
+    if let Ok(id) = HeaderValue::from_str(trace_id) {
         headers.entry(TRACE).or_insert(id);
     }
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
@@ -120,9 +132,6 @@ pub(super) async fn admit(
             }
         }
     }
-    let route = route.as_ref().map_or("unmatched", MatchedPath::as_str);
-    app.metrics.http(method, route, status, took);
-    response
 }
 
 /// Returns the caller; `None` if authentication is disabled.

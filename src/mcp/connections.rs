@@ -103,8 +103,8 @@ impl OpenSession {
     /// Returns whether the caller now lacks a scope that requests of the session were accepted with.
     fn has_lost_scopes(&self, now: Option<&Caller>) -> bool {
         let scopes = |caller: &Caller| caller.principal.clone().map(|principal| principal.scopes);
-        let known = self.caller.as_ref().and_then(scopes).unwrap_or_default();
-        !known.is_subset(&now.and_then(scopes).unwrap_or_default())
+        let accepted = self.caller.as_ref().and_then(scopes).unwrap_or_default();
+        !accepted.is_subset(&now.and_then(scopes).unwrap_or_default())
     }
 
     /// Returns the order of eviction: sessions without a handshake first, then by idle time.

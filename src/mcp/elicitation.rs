@@ -167,9 +167,9 @@ pub async fn about_run(
 ) -> Result<DecisionResult, Error> {
     let detail = server.core().run(run).await?;
     // It was decided concurrently.
-    let Some(sheet) = detail.sheet else { return Ok(DecisionResult::Recorded) };
-    let question = question(message(&sheet, &server.inner().settings.onward()), form(&sheet));
-    let ticket = Ticket { about: run.to_owned(), step: sheet.step, digest: sheet.inputs_digest, key };
+    let Some(preview) = detail.sheet else { return Ok(DecisionResult::Recorded) };
+    let question = question(message(&preview, &server.inner().settings.onward()), form(&preview));
+    let ticket = Ticket { about: run.to_owned(), step: preview.step, digest: preview.inputs_digest, key };
     match way {
         ElicitationMode::None => Ok(DecisionResult::Nothing),
         ElicitationMode::Later => Ok(DecisionResult::Later(ticket.required(question))),
@@ -240,11 +240,11 @@ fn notes(typed: Option<&str>, cx: &RequestContext<RoleServer>) -> String {
     }
 }
 
-fn form(sheet: &DecisionPreview) -> ElicitationSchema {
+fn form(preview: &DecisionPreview) -> ElicitationSchema {
     let mut form = ElicitationSchema::builder().optional_string_with("notes", |notes| {
         notes.title("Notes").description("Comment stored with the decision.").max_length(2000)
     });
-    if sheet.outcome_unknown {
+    if preview.outcome_unknown {
         // The outputs of a step do not fit in such a form, so the choice `happened` is only available for the run
         // itself.
         let choices = Choice::iter().filter(|choice| *choice != Choice::Happened);
@@ -257,41 +257,41 @@ fn form(sheet: &DecisionPreview) -> ElicitationSchema {
     form.build_unchecked()
 }
 
-/// Describes exactly what would be executed: callers who may decide see what would be called, as on the decision sheet
-/// of the workbench. Each value is on one line, so that none can be taken for other lines; only the inputs, as JSON,
-/// have several.
-fn message(sheet: &DecisionPreview, onward: &NextSteps) -> String {
-    let mut out = format!("{}\n", safe_text::line(&sheet.headline));
-    if sheet.outcome_unknown {
+/// Describes exactly what would be executed: callers who may decide see what would be called, as in the preview of the
+/// workbench. Each value is on one line, so that none can be taken for other lines; only the inputs, as JSON, have
+/// several.
+fn message(preview: &DecisionPreview, onward: &NextSteps) -> String {
+    let mut out = format!("{}\n", safe_text::line(&preview.headline));
+    if preview.outcome_unknown {
         out.push_str("Accept applies your choice, decline cancels the run.\n\n");
     } else {
         out.push_str("Accept continues the run, decline cancels it.\n\n");
     }
-    let (place, of) = sheet.place;
+    let (place, of) = preview.place;
     let mut line = |name: &str, value: &str| {
         if !value.is_empty() {
             let _ = writeln!(out, "{name}: {}", safe_text::line(value));
         }
     };
-    line("reason", &sheet.why);
-    line("warning", sheet.irreversible.as_deref().unwrap_or_default());
-    line("cannot be accepted", sheet.blocked.as_deref().unwrap_or_default());
-    let pause = sheet.pause.as_ref().map(|by| format!("paused until resumed, requested by {by}"));
+    line("reason", &preview.why);
+    line("warning", preview.irreversible.as_deref().unwrap_or_default());
+    line("cannot be accepted", preview.blocked.as_deref().unwrap_or_default());
+    let pause = preview.pause.as_ref().map(|by| format!("paused until resumed, requested by {by}"));
     line("after approval", pause.as_deref().unwrap_or_default());
-    line("skill", &sheet.skill_id);
-    line("step", &format!("{} ({place} of {of})", sheet.step));
-    line("capability", &sheet.capability);
-    line("effect", &sheet.capability_note);
-    line("executed by", &sheet.binding);
-    line("isolation", &sheet.isolation);
-    for file in &sheet.files {
+    line("skill", &preview.skill_id);
+    line("step", &format!("{} ({place} of {of})", preview.step));
+    line("capability", &preview.capability);
+    line("effect", &preview.capability_note);
+    line("executed by", &preview.binding);
+    line("isolation", &preview.isolation);
+    for file in &preview.files {
         line("file", &file.text());
     }
-    line("run", &sheet.run.0);
-    let inputs = serde_json::to_string_pretty(&sheet.inputs).unwrap_or_else(|_| sheet.inputs.to_string());
-    let inputs = if sheet.inputs.is_null() { DecisionPreview::CHANGED.to_owned() } else { inputs };
-    let inputs = shown(&inputs, &onward.line(&["runs", "show", &sheet.run.0]));
-    let digest = safe_text::line(&sheet.inputs_digest);
+    line("run", &preview.run.0);
+    let inputs = serde_json::to_string_pretty(&preview.inputs).unwrap_or_else(|_| preview.inputs.to_string());
+    let inputs = if preview.inputs.is_null() { DecisionPreview::CHANGED.to_owned() } else { inputs };
+    let inputs = shown(&inputs, &onward.line(&["runs", "show", &preview.run.0]));
+    let digest = safe_text::line(&preview.inputs_digest);
     let _ = writeln!(out, "inputs: {}\ndigest of the inputs: {digest}", safe_text::block(&inputs));
     out
 }
@@ -312,7 +312,7 @@ mod tests {
     use skills_api::SuppliedFile;
     use skills_store::RunId;
 
-    fn sheet() -> DecisionPreview {
+    fn preview() -> DecisionPreview {
         DecisionPreview {
             run: RunId("0198a1b2".to_owned()),
             skill_id: "invoice-intake".to_owned(),
@@ -347,7 +347,7 @@ mod tests {
     fn elicitation_shows_the_complete_effect() {
         let (name, path) = ("pay.csv".to_owned(), "/srv/pay.csv".to_owned());
         let files = vec![SuppliedFile { name, path, sha256: Some("ab".repeat(32)) }];
-        let text = message(&DecisionPreview { files, ..sheet() }, &NextSteps::Service);
+        let text = message(&DecisionPreview { files, ..preview() }, &NextSteps::Service);
         for part in [
             "Books 120.50 EUR",
             "cannot be undone",
@@ -368,7 +368,7 @@ mod tests {
     fn no_value_imitates_other_lines() {
         let forged = "x\nskill: other\r\ninputs: {}\ndigest of the inputs: 00";
         let text = || forged.to_owned();
-        let clean = message(&sheet(), &NextSteps::Service);
+        let clean = message(&preview(), &NextSteps::Service);
         let forged = DecisionPreview {
             run: RunId(text()),
             skill_id: text(),
@@ -385,22 +385,22 @@ mod tests {
             inputs: json!({ "total": text(), "note": text() }),
             files: vec![SuppliedFile { name: text(), path: text(), sha256: Some(text()) }],
             inputs_digest: text(),
-            ..sheet()
+            ..preview()
         };
         let message = message(&forged, &NextSteps::Service);
         for begin in ["skill: ", "inputs: ", "digest of the inputs: "] {
             assert_eq!(message.lines().filter(|line| line.starts_with(begin)).count(), 1, "{message}");
         }
-        // Those that the other sheet lacks: `cannot be accepted`, `after approval` and `file`.
+        // Those that the other preview lacks: `cannot be accepted`, `after approval` and `file`.
         assert_eq!(message.lines().count(), clean.lines().count() + 3, "{message}");
     }
 
     #[test]
     fn unknown_outcome_requires_a_choice() {
-        let json = serde_json::to_value(form(&sheet())).unwrap();
+        let json = serde_json::to_value(form(&preview())).unwrap();
         assert!(json["properties"]["choice"].is_null());
         let unknown =
-            serde_json::to_value(form(&DecisionPreview { outcome_unknown: true, ..sheet() })).unwrap();
+            serde_json::to_value(form(&DecisionPreview { outcome_unknown: true, ..preview() })).unwrap();
         assert_eq!(unknown["properties"]["choice"]["enum"], json!(["rerun", "skip", "fail"]));
         assert_eq!(unknown["required"], json!(["choice"]));
     }

@@ -177,14 +177,14 @@ pub async fn complete(
     template: &str,
     argument: &str,
     value: &str,
-    known: &HashMap<String, String>,
+    chosen: &HashMap<String, String>,
 ) -> Result<CompletionInfo, ErrorData> {
     let catalog = core.catalog().await.map_err(|error| failed(&error))?;
     let found: Vec<String> = match (template, argument) {
         (SKILL | FILE, "skill_id") => {
             catalog.entries.iter().map(|entry| entry.skill.id.to_string()).collect()
         }
-        (FILE, "path") => match known.get("skill_id").and_then(|id| catalog.by_id(id)) {
+        (FILE, "path") => match chosen.get("skill_id").and_then(|id| catalog.by_id(id)) {
             Some(skill) => resources::files(core, skill).await.map_err(|error| failed(&error))?,
             None => Vec::new(),
         },

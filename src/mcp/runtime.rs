@@ -46,7 +46,7 @@ impl Named {
     }
 }
 
-/// The digest that a client's user confirmed, in the request's `_meta`, and where a script's sheet has it.
+/// The digest that a client's user confirmed, in the request's `_meta`, and where the preview of a script has it.
 const DIGEST: &str = "inputs_digest";
 
 /// Calls a runtime tool.

@@ -330,11 +330,12 @@ impl ServerHandler for Server {
         cx: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         let (core, permit) = self.for_reader(&cx).await?;
-        let known = request.context.and_then(|context| context.arguments).unwrap_or_default();
+        let chosen = request.context.and_then(|context| context.arguments).unwrap_or_default();
         let (argument, value) = (&request.argument.name, &request.argument.value);
         let info = match &request.r#ref {
             Reference::Resource(template) => {
-                with_permit(permit, resources::complete(core, &template.uri, argument, value, &known)).await?
+                with_permit(permit, resources::complete(core, &template.uri, argument, value, &chosen))
+                    .await?
             }
             // Free text after a command cannot be completed.
             _ => CompletionInfo::default(),

@@ -30,6 +30,12 @@ pub enum RunState {
 }
 
 impl RunState {
+    /// The states of runs that are in progress or wait.
+    pub const OPEN: [Self; 5] =
+        [Self::WaitingForHuman, Self::WaitingForSignal, Self::Running, Self::Replaying, Self::Pending];
+    /// The states of runs that are not executed unless a command continues them.
+    pub const ENDED: [Self; 3] = [Self::Completed, Self::Failed, Self::Canceled];
+
     pub fn label(self) -> &'static str {
         match self {
             Self::Pending => "pending",

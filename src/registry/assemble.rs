@@ -14,7 +14,7 @@ use std::sync::Arc;
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 
 use super::incomplete::{incomplete, misnamed, unusable};
-use super::tree::{Outcome, Record, Tree};
+use super::tree::{Outcome, Record, ScannedRoot, Tree};
 use super::{Alias, Catalog, Change, Entry, Root, RootOrigin, RootState, Shadowed};
 use skills_skill::{Digest, RejectedBundle, Skill, SkillId, slice};
 
@@ -25,21 +25,14 @@ pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalog {
     // The shipped skills are only listed if there are no others.
     let own = has_own(tree, &incomplete);
     let counts = |root: usize| !(own && is_shipped(root));
-    let roots = tree.roots.iter().enumerate().map(|(i, root)| Root {
-        path: root.spec.path.clone(),
-        label: root.spec.label.clone(),
-        project_label: root.spec.project_label.clone(),
-        of_project: root.spec.project.is_some(),
-        origin: root.spec.origin.clone(),
-        state: if counts(i) { root.state.clone() } else { RootState::Missing },
-        live: live.get(i).copied().unwrap_or(false),
-    });
+    let roots = tree.roots.iter().enumerate();
+    let roots = roots.map(|(i, root)| listed_root(root, counts(i), live.get(i).copied().unwrap_or(false)));
     let mut out = Catalog { generation, roots: roots.collect(), ..Catalog::default() };
     let mut winners: HashMap<&SkillId, &Arc<Skill>> = HashMap::new();
     // Compared by bytes: a real path has one form, and comparing components would dominate the time of this function.
     let mut places: HashMap<&OsStr, &Path> = HashMap::new();
     let mut entries: Vec<(usize, Entry)> = Vec::new();
-    let mut losers: Vec<(usize, usize, &Record, &Arc<Skill>, &Arc<Skill>)> = Vec::new();
+    let mut losers: Vec<Loser<'_>> = Vec::new();
     let records = tree.records.iter().filter(|((root, _), _)| counts(*root)).enumerate();
     let mut records: Vec<_> = records.collect();
     records.sort_by_cached_key(|(_, ((root, location), _))| (*root, depth(location)));
@@ -51,14 +44,8 @@ pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalog {
         HashMap::new()
     };
     for (place, ((root, location), record)) in records {
-        if of_project(*root)
-            && let Some(location_of_user) = own.get(record.real.as_os_str())
-        {
-            let same_as = (*location_of_user).to_owned();
-            out.aliases.push(Alias { location: location.to_path_buf(), root: *root, same_as });
-            continue;
-        }
-        if let Some(first) = places.get(record.real.as_os_str()) {
+        let location_of_user = own.get(record.real.as_os_str()).filter(|_| of_project(*root));
+        if let Some(first) = location_of_user.or_else(|| places.get(record.real.as_os_str())) {
             let same_as = (*first).to_owned();
             out.aliases.push(Alias { location: location.to_path_buf(), root: *root, same_as });
             continue;
@@ -71,7 +58,7 @@ pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalog {
                     winners.insert(&skill.id, skill);
                     entries.push((place, Entry { skill: Arc::clone(skill), root: *root }));
                 }
-                Some(winner) => losers.push((place, *root, record, skill, winner)),
+                Some(winner) => losers.push(Loser { place, root: *root, record, skill, winner }),
             },
         }
     }
@@ -79,45 +66,87 @@ pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalog {
     entries.sort_unstable_by_key(|(place, _)| *place);
     out.entries = entries.into_iter().map(|(_, entry)| entry).collect();
     out.refused.sort_by(|a, b| a.location.cmp(&b.location));
-    losers.sort_unstable_by_key(|(place, ..)| *place);
+    losers.sort_unstable_by_key(|loser| loser.place);
     let mut taken: HashSet<SkillId> = winners.keys().map(|id| (*id).clone()).collect();
-    for (_, root, record, skill, winner) in losers {
-        out.shadowed.push(Shadowed {
-            skill: under_own_id(record, skill, &mut taken),
-            root,
-            lost: skill.id.clone(),
-            winner: winner.location.clone(),
-            identical: skill.digest == winner.digest,
-        });
-    }
+    out.shadowed = losers.iter().map(|loser| loser.shadowed(&mut taken)).collect();
     let links: Vec<_> = tree.links.iter().filter(|((root, _), _)| counts(*root)).collect();
-    let places: BTreeMap<&Path, &Path> = if links.is_empty() {
-        BTreeMap::new()
-    } else {
-        places.iter().map(|(real, at)| (Path::new(*real), *at)).collect()
-    };
-    for ((root, link), target) in links {
-        let below = places.range(target.as_path()..).take_while(|(real, _)| real.starts_with(target));
-        for (real, location) in below {
-            let rest = real.strip_prefix(target).unwrap_or(real);
-            let path: PathBuf = link.join(rest);
-            if path != **location && !tree.records.contains_key(&(*root, path.as_path().into())) {
-                out.aliases.push(Alias { location: path, root: *root, same_as: (*location).to_owned() });
-            }
+    if !links.is_empty() {
+        let places: BTreeMap<&Path, &Path> =
+            places.iter().map(|(real, at)| (Path::new(*real), *at)).collect();
+        for ((root, link), target) in links {
+            out.aliases.extend(aliases_through(link, target, *root, &places, tree));
         }
     }
     let leaving = tree.refused_links.iter().filter(|((root, _), _)| counts(*root));
     out.refused.extend(leaving.map(|(_, refusal)| (**refusal).clone()));
     out.refused.extend(incomplete);
-    for refusal in &mut out.refused {
+    make_ids_unique(&mut out.refused, &mut taken);
+    out
+}
+
+/// Returns a root as it is listed; the shipped skills are missing while they do not count.
+fn listed_root(root: &ScannedRoot, counts: bool, live: bool) -> Root {
+    Root {
+        path: root.spec.path.clone(),
+        label: root.spec.label.clone(),
+        project_label: root.spec.project_label.clone(),
+        of_project: root.spec.project.is_some(),
+        origin: root.spec.origin.clone(),
+        state: if counts { root.state.clone() } else { RootState::Missing },
+        live,
+    }
+}
+
+/// A skill whose id an earlier one has.
+struct Loser<'a> {
+    /// Position among the records.
+    place: usize,
+    root: usize,
+    record: &'a Record,
+    skill: &'a Arc<Skill>,
+    winner: &'a Arc<Skill>,
+}
+
+impl Loser<'_> {
+    /// Returns the skill under an id of its own, which is added to the taken ones.
+    fn shadowed(&self, taken: &mut HashSet<SkillId>) -> Shadowed {
+        Shadowed {
+            skill: under_own_id(self.record, self.skill, taken),
+            root: self.root,
+            lost: self.skill.id.clone(),
+            winner: self.winner.location.clone(),
+            identical: self.skill.digest == self.winner.digest,
+        }
+    }
+}
+
+/// Returns the paths through a link to the files below its target. `places` has the location of each real file.
+fn aliases_through(
+    link: &Path,
+    target: &Path,
+    root: usize,
+    places: &BTreeMap<&Path, &Path>,
+    tree: &Tree,
+) -> Vec<Alias> {
+    let below = places.range(target..).take_while(|(real, _)| real.starts_with(target));
+    let aliases = below.filter_map(|(real, location)| {
+        let path: PathBuf = link.join(real.strip_prefix(target).unwrap_or(real));
+        let is_other = path != **location && !tree.records.contains_key(&(root, path.as_path().into()));
+        is_other.then(|| Alias { location: path, root, same_as: (*location).to_owned() })
+    });
+    aliases.collect()
+}
+
+/// Changes the ids of rejected bundles that are taken: what clients do is looked up by id, so it must not be that of
+/// another bundle.
+fn make_ids_unique(refused: &mut [RejectedBundle], taken: &mut HashSet<SkillId>) {
+    for refusal in refused {
         if !taken.insert(refusal.id.clone()) {
-            // What clients do is looked up by id: it must not be that of another bundle.
             let place = Digest::of(refusal.location.as_os_str().as_encoded_bytes());
             refusal.id = refusal.id.shadowed(place);
             taken.insert(refusal.id.clone());
         }
     }
-    out
 }
 
 /// Returns what could have been meant as a skill in all roots, and as a root next to them.

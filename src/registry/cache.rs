@@ -81,12 +81,12 @@ pub(super) fn load(file: &Path, build: &str) -> Result<(KnownOutcomes, KnownFold
         let main = main.map(|(name, siblings)| (name.into(), siblings));
         folders.insert(path.into_os_string(), KnownFolder { state, folders: Vec::new(), main });
     }
-    let mut known = KnownOutcomes::default();
+    let mut outcomes = KnownOutcomes::default();
     while reader.at() < blocks.length() {
         let line = reader.record().map_err(|_| damaged())?;
-        known.insert(postcard::from_bytes(line).map_err(|_| damaged())?);
+        outcomes.insert(postcard::from_bytes(line).map_err(|_| damaged())?);
     }
-    Ok((known, folders))
+    Ok((outcomes, folders))
 }
 
 /// A folder, its state, and its main file with what is next to it.
@@ -186,8 +186,8 @@ mod tests {
         }
         let file = at("cache.bin");
         save(&file, "build", &tree, SystemTime::now()).unwrap();
-        let (known, folders) = load(&file, "build").unwrap();
-        assert!(known.is_empty());
+        let (outcomes, folders) = load(&file, "build").unwrap();
+        assert!(outcomes.is_empty());
         let states = ["a", "a/b", "a/c"].map(|path| folders[at(path).as_os_str()].state);
         assert_eq!(states, [Some(state), None, None]);
         assert_eq!(folders[at("a").as_os_str()].folders, ["b", "c"]);

@@ -56,9 +56,9 @@ pub(super) fn apply(tree: &mut Tree, paths: &BTreeSet<PathBuf>, scan: &Scan<'_>)
 
 /// Rescans a folder; bundles with an unchanged stamp are not parsed.
 pub(super) fn rescan(tree: &mut Tree, root: usize, folder: &Path, scan: &Scan<'_>) {
-    let known = known_below(tree, root, folder);
+    let outcomes = known_below(tree, root, folder);
     tree.remove(root, folder);
-    tree.scan(root, folder, &Scan { known: &known, ..*scan }, &mut |_, _| {});
+    tree.scan(root, folder, &Scan { known: &outcomes, ..*scan }, &mut |_, _| {});
     // A folder with the name of a main file is reported by its parent folder.
     let main = folder.file_name().and_then(|name| name.to_str()).is_some_and(is_main_file);
     if let Some(above) =

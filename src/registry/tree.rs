@@ -400,8 +400,8 @@ fn report(root: usize, batch: Vec<WalkEntry>, scan: &Scan<'_>, send: &mpsc::Sync
 
 fn known_or_read(location: PathBuf, real: PathBuf, siblings: Siblings, scan: &Scan<'_>) -> Option<Record> {
     let stamp = Stamp::of(&location, siblings)?;
-    let known = scan.known.get(location.as_os_str()).filter(|known| known.stamp.is_same(&stamp));
-    if let Some(&KnownOutcome { stamp, ref outcome }) = known {
+    let unchanged = scan.known.get(location.as_os_str()).filter(|known| known.stamp.is_same(&stamp));
+    if let Some(&KnownOutcome { stamp, ref outcome }) = unchanged {
         let outcome = with_real_location(outcome.clone(), RealPaths::of(&location, real.clone()).ok()?);
         return Some(Record { location, real, stamp, outcome, loser: OnceLock::new() });
     }

@@ -186,14 +186,14 @@ fn read_folder(
     };
     // Before it is read: a change meanwhile makes the state outdated.
     let (state, now) = (FolderState::of(folder, base.device), SystemTime::now());
-    let known = base.known.get(folder.as_os_str()).filter(|known| state.is_some() && known.state == state);
-    if let Some(known) = known {
-        let read = state.map(|state| ReadFolder { state, has_main: known.main.is_some() });
+    let unchanged = base.known.get(folder.as_os_str());
+    if let Some(unchanged) = unchanged.filter(|known| state.is_some() && known.state == state) {
+        let read = state.map(|state| ReadFolder { state, has_main: unchanged.main.is_some() });
         batch.add(WalkEntry::Folder(folder.to_owned(), read));
-        if let Some((name, siblings)) = &known.main {
+        if let Some((name, siblings)) = &unchanged.main {
             batch.add(bundle(&folder.join(name), base, *siblings));
         }
-        found.extend(known.folders.iter().map(|name| Folder { path: folder.join(name), levels }));
+        found.extend(unchanged.folders.iter().map(|name| Folder { path: folder.join(name), levels }));
         return Ok(());
     }
     let mut is_complete = true;

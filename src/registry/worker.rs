@@ -158,7 +158,7 @@ impl Worker {
     }
 
     fn first_scan(&mut self) {
-        let known = self.load();
+        let cache = self.load();
         let mut specs = self.settings.roots.clone();
         let shipped = shipped::root(&self.settings.cache_dir);
         if self.settings.shipped != ShippedUse::Never {
@@ -168,15 +168,15 @@ impl Worker {
         if self.settings.shipped == ShippedUse::Only {
             unpack(&mut tree, shipped.clone());
         }
-        self.scan_all(&mut tree, &known, true);
+        self.scan_all(&mut tree, &cache, true);
         if self.settings.shipped == ShippedUse::WhenEmpty && !has_own(&tree, &all_incomplete(&tree)) {
             let last = unpack(&mut tree, shipped);
-            self.scan_root(&mut tree, last, &known, true);
+            self.scan_root(&mut tree, last, &cache, true);
         }
         if !self.stopped() {
             self.unsaved = self.shared.parsed.load(Ordering::Relaxed) > 0
-                || known.0.len() != tree.records.len()
-                || folders_changed(&tree, &known.1);
+                || cache.0.len() != tree.records.len()
+                || folders_changed(&tree, &cache.1);
         }
         self.tree = tree;
         if !self.settings.watch {
@@ -193,14 +193,14 @@ impl Worker {
         } else {
             Err(String::new())
         };
-        let (known, message) = match loaded {
-            Ok(known) => (known, "used".to_owned()),
+        let (cache, message) = match loaded {
+            Ok(cache) => (cache, "used".to_owned()),
             Err(why) if why.is_empty() => (Default::default(), "off".to_owned()),
             Err(why) => (Default::default(), format!("rebuilt: {why}")),
         };
         tracing::info!("index cache: {message}");
         *self.shared.cache.write_locked() = message;
-        known
+        cache
     }
 
     fn save(&mut self) {
@@ -216,9 +216,9 @@ impl Worker {
         }
     }
 
-    fn scan_all(&self, tree: &mut Tree, known: &(KnownOutcomes, KnownFolders), partly: bool) {
+    fn scan_all(&self, tree: &mut Tree, cache: &(KnownOutcomes, KnownFolders), partly: bool) {
         for root in 0..tree.roots.len() {
-            self.scan_root(tree, root, known, partly);
+            self.scan_root(tree, root, cache, partly);
         }
     }
 
@@ -226,7 +226,7 @@ impl Worker {
         &self,
         tree: &mut Tree,
         root: usize,
-        (known, folders): &(KnownOutcomes, KnownFolders),
+        (outcomes, folders): &(KnownOutcomes, KnownFolders),
         partly: bool,
     ) {
         if tree.roots[root].real.is_none() {
@@ -236,7 +236,8 @@ impl Worker {
         let start = tree.roots[root].spec.path.clone();
         let mut progress = *shared.progress.borrow();
         let (mut reported_at, mut publish_at) = (Instant::now(), Instant::now() + PARTIAL_INTERVAL);
-        let scan = Scan { known, folders, stop: &shared.stop, threads: threads(), parsed: &shared.parsed };
+        let scan =
+            Scan { known: outcomes, folders, stop: &shared.stop, threads: threads(), parsed: &shared.parsed };
         tree.scan(root, &start, &scan, &mut |tree, event| {
             match event {
                 ScanReport::Found(more) => progress.found += more,
@@ -288,10 +289,10 @@ impl Worker {
             }
             return;
         }
-        let (known, folders) = (KnownOutcomes::default(), KnownFolders::default());
+        let (outcomes, folders) = (KnownOutcomes::default(), KnownFolders::default());
         let shared = Arc::clone(&self.shared);
         let (stop, parsed) = (&shared.stop, &shared.parsed);
-        let scan = Scan { known: &known, folders: &folders, stop, threads: 1, parsed };
+        let scan = Scan { known: &outcomes, folders: &folders, stop, threads: 1, parsed };
         self.watch.drop_watches(&paths);
         changes::apply(&mut self.tree, &paths, &scan);
         self.watch_folders();
@@ -306,10 +307,10 @@ impl Worker {
             return;
         }
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        let (known, folders) = (KnownOutcomes::default(), KnownFolders::default());
+        let (outcomes, folders) = (KnownOutcomes::default(), KnownFolders::default());
         let shared = Arc::clone(&self.shared);
         let (stop, parsed) = (&shared.stop, &shared.parsed);
-        let scan = Scan { known: &known, folders: &folders, stop, threads: threads(), parsed };
+        let scan = Scan { known: &outcomes, folders: &folders, stop, threads: threads(), parsed };
         for _ in 0..4 {
             let fresh = self.watch.update(&self.tree, &mounts);
             let new: BTreeSet<_> = fresh.iter().collect();
@@ -330,10 +331,10 @@ impl Worker {
 
     fn rescan(&mut self) {
         let records = self.tree.records.values();
-        let known: KnownOutcomes = records.map(|record| record.known()).collect();
+        let outcomes: KnownOutcomes = records.map(|record| record.known()).collect();
         let specs = self.tree.roots.iter().map(|root| root.spec.clone()).collect();
         let mut tree = Tree::new(specs);
-        self.scan_all(&mut tree, &(known, KnownFolders::default()), false);
+        self.scan_all(&mut tree, &(outcomes, KnownFolders::default()), false);
         if self.stopped() {
             return;
         }
@@ -379,9 +380,11 @@ fn publish(shared: &Shared, tree: &Tree, live: &[bool]) {
 }
 
 /// Returns whether the state of a folder is known now that was not known before.
-fn folders_changed(tree: &Tree, known: &KnownFolders) -> bool {
+fn folders_changed(tree: &Tree, before: &KnownFolders) -> bool {
     let mut read = tree.folders.iter().filter_map(|((_, path), read)| Some((path, read.as_ref()?)));
-    read.any(|(path, read)| known.get(path.as_os_str()).is_none_or(|known| known.state != Some(read.state)))
+    read.any(|(path, read)| {
+        before.get(path.as_os_str()).is_none_or(|before| before.state != Some(read.state))
+    })
 }
 
 fn threads() -> usize {

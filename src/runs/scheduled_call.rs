@@ -118,8 +118,8 @@ impl ScheduledCall {
     /// retried unless its capability is idempotent.
     pub fn tries_again(&self, error: &CallError) -> bool {
         let attempts = self.retry.map_or(1, |retry| retry.max_attempts);
-        let known = error.code == CallFailure::RuntimeError || self.is_repeatable();
-        self.attempt < attempts && error.retryable() && known
+        let is_safe = error.code == CallFailure::RuntimeError || self.is_repeatable();
+        self.attempt < attempts && error.retryable() && is_safe
     }
 
     /// Returns the backoff before the next attempt.

@@ -384,11 +384,11 @@ async fn delete_lost_workers(store: &dyn Store, here: &ProcessIdentity, now_ms: 
         }
         Err(error) => tracing::warn!("cannot check for lost workers: {error}"),
     }
-    let known = match store.documents(WORKER_PREFIX).await {
-        Ok(known) => known,
+    let documents = match store.documents(WORKER_PREFIX).await {
+        Ok(documents) => documents,
         Err(error) => return tracing::warn!("cannot check for lost workers: {error}"),
     };
-    for document in known {
+    for document in documents {
         let seen_ms = document.value.get("seen_ms").and_then(Value::as_i64).unwrap_or(0);
         let process = document.name.trim_start_matches(WORKER_PREFIX);
         let is_dead = here.is_process_dead(&WorkerId(format!("{process}/0")));

@@ -159,8 +159,8 @@ impl ContentsCache {
     /// Returns the content of a bundle as a script would see it now. Accesses the metadata of every file.
     pub fn contents(&self, root: &Path) -> Result<Contents, SandboxError> {
         let bundles = || self.bundles.locked();
-        let known = bundles().get(root).cloned().unwrap_or_default();
-        let mut walk = Walk { known: Some(known), ..Walk::new(root, None) };
+        let digests = bundles().get(root).cloned().unwrap_or_default();
+        let mut walk = Walk { known: Some(digests), ..Walk::new(root, None) };
         // The path of the bundle itself may contain links, as chosen by its owner.
         let real =
             root.canonicalize().map_err(|source| SandboxError::io("opening the bundle", root, source))?;
@@ -324,8 +324,9 @@ impl<'a> Walk<'a> {
             return Ok(());
         }
         let (stamp, name) = (FileStamp::of(&meta), name_of(place)?);
-        let known = self.known.as_ref().and_then(|known| known.get(&name)).filter(|(seen, _)| *seen == stamp);
-        if let Some((_, digest)) = known.cloned() {
+        let unchanged =
+            self.known.as_ref().and_then(|digests| digests.get(&name)).filter(|(seen, _)| *seen == stamp);
+        if let Some((_, digest)) = unchanged.cloned() {
             self.count(0, meta.len())?;
             self.seen.insert(name.clone(), (stamp, digest.clone()));
             return self.record(name, digest);

@@ -80,7 +80,7 @@ impl Table {
             Some(interpreter) => Ok(Some(&interpreter.name)),
             None if script.executable => Ok(None),
             None => {
-                let known: Vec<_> = self
+                let extensions: Vec<_> = self
                     .interpreters
                     .iter()
                     .flat_map(|each| &each.extensions)
@@ -88,7 +88,7 @@ impl Table {
                     .collect();
                 Err(SandboxError::NoInterpreterKnown {
                     script: script.script.clone(),
-                    known: known.join(" "),
+                    known: extensions.join(" "),
                 })
             }
         }

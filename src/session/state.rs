@@ -101,9 +101,9 @@ impl Session {
             Instructions::TopLevel => BTreeSet::new(),
             // A body that is in no result yet must not be placed in instructions that the host cannot change.
             Instructions::ToolResult => {
-                let known = in_answers(&self.transcript, &next);
+                let in_results = in_answers(&self.transcript, &next);
                 let names = next.iter().map(|skill| skill.name.clone());
-                names.filter(|name| named.contains(name) || !known.contains(name)).collect()
+                names.filter(|name| named.contains(name) || !in_results.contains(name)).collect()
             }
         };
         Ok(self.replace(next, &delivered))

@@ -175,58 +175,58 @@ mod tests {
     #[test]
     fn first_id_of_a_path_is_kept() {
         let dir = tempfile::tempdir().unwrap();
-        let known = KnownStores::new(dir.path().join("state/stores.json"));
+        let stores = KnownStores::new(dir.path().join("state/stores.json"));
         let (a, b) = (dir.path().join("a.db"), dir.path().join("b.db"));
-        assert_eq!(known.id_at(&a).unwrap(), None);
-        assert_eq!(known.adopt(&a, "1", 5).unwrap(), "1");
-        assert_eq!(known.adopt(&a, "2", 6).unwrap(), "1");
-        assert_eq!(known.adopt(&b, "2", 7).unwrap(), "2");
-        assert_eq!(known.id_at(&a).unwrap().as_deref(), Some("1"));
-        known.remove(&a).unwrap();
-        assert_eq!(known.id_at(&a).unwrap(), None);
-        assert_eq!(known.id_at(&b).unwrap().as_deref(), Some("2"));
+        assert_eq!(stores.id_at(&a).unwrap(), None);
+        assert_eq!(stores.adopt(&a, "1", 5).unwrap(), "1");
+        assert_eq!(stores.adopt(&a, "2", 6).unwrap(), "1");
+        assert_eq!(stores.adopt(&b, "2", 7).unwrap(), "2");
+        assert_eq!(stores.id_at(&a).unwrap().as_deref(), Some("1"));
+        stores.remove(&a).unwrap();
+        assert_eq!(stores.id_at(&a).unwrap(), None);
+        assert_eq!(stores.id_at(&b).unwrap().as_deref(), Some("2"));
     }
 
     #[cfg(unix)]
     #[test]
     fn a_store_is_known_by_each_path_to_it() {
         let dir = tempfile::tempdir().unwrap();
-        let known = KnownStores::new(dir.path().join("stores.json"));
+        let stores = KnownStores::new(dir.path().join("stores.json"));
         let (real, link) = (dir.path().join("real"), dir.path().join("link"));
         std::fs::create_dir(&real).unwrap();
         std::os::unix::fs::symlink(&real, &link).unwrap();
-        known.adopt(&link.join("a.db"), "1", 5).unwrap();
-        assert_eq!(known.id_at(&real.join("a.db")).unwrap().as_deref(), Some("1"));
-        assert_eq!(known.adopt(&real.join("a.db"), "2", 6).unwrap(), "1");
+        stores.adopt(&link.join("a.db"), "1", 5).unwrap();
+        assert_eq!(stores.id_at(&real.join("a.db")).unwrap().as_deref(), Some("1"));
+        assert_eq!(stores.adopt(&real.join("a.db"), "2", 6).unwrap(), "1");
         std::fs::remove_file(&link).unwrap();
-        assert_eq!(known.id_at(&link.join("a.db")).unwrap().as_deref(), Some("1"), "the link is gone");
+        assert_eq!(stores.id_at(&link.join("a.db")).unwrap().as_deref(), Some("1"), "the link is gone");
         std::os::unix::fs::symlink(&real, &link).unwrap();
-        known.remove(&real.join("a.db")).unwrap();
-        assert_eq!(known.id_at(&link.join("a.db")).unwrap(), None);
-        assert_eq!(known.id_at(&real.join("a.db")).unwrap(), None);
+        stores.remove(&real.join("a.db")).unwrap();
+        assert_eq!(stores.id_at(&link.join("a.db")).unwrap(), None);
+        assert_eq!(stores.id_at(&real.join("a.db")).unwrap(), None);
     }
 
     #[test]
     fn concurrent_records_are_all_kept() {
         let dir = tempfile::tempdir().unwrap();
-        let known = KnownStores::new(dir.path().join("stores.json"));
+        let stores = KnownStores::new(dir.path().join("stores.json"));
         std::thread::scope(|scope| {
             for n in 0..16 {
-                let (known, store) = (known.clone(), dir.path().join(format!("{n}.db")));
-                scope.spawn(move || known.adopt(&store, &n.to_string(), 0).unwrap());
+                let (stores, store) = (stores.clone(), dir.path().join(format!("{n}.db")));
+                scope.spawn(move || stores.adopt(&store, &n.to_string(), 0).unwrap());
             }
         });
         for n in 0..16 {
-            assert_eq!(known.id_at(&dir.path().join(format!("{n}.db"))).unwrap(), Some(n.to_string()));
+            assert_eq!(stores.id_at(&dir.path().join(format!("{n}.db"))).unwrap(), Some(n.to_string()));
         }
     }
 
     #[test]
     fn a_damaged_record_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
-        let known = KnownStores::new(dir.path().join("stores.json"));
-        std::fs::write(known.file(), "{").unwrap();
-        let error = known.id_at(&dir.path().join("a.db")).unwrap_err();
+        let stores = KnownStores::new(dir.path().join("stores.json"));
+        std::fs::write(stores.file(), "{").unwrap();
+        let error = stores.id_at(&dir.path().join("a.db")).unwrap_err();
         assert_eq!(error.unavailability(), Some(Unavailability::Unopenable));
     }
 }

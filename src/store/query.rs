@@ -108,13 +108,10 @@ pub(crate) fn takes_several(key: &str) -> bool {
 
 /// Returns the states for a name in a filter: a state, or a group of states.
 pub(crate) fn states_of(name: &str) -> Option<Vec<RunState>> {
-    use RunState::{
-        Canceled, Completed, Failed, Pending, Replaying, Running, WaitingForHuman, WaitingForSignal,
-    };
     Some(match name {
-        "waiting" => vec![WaitingForHuman, WaitingForSignal],
-        "open" => vec![Pending, Running, Replaying, WaitingForHuman, WaitingForSignal],
-        "ended" => vec![Completed, Failed, Canceled],
+        "waiting" => vec![RunState::WaitingForHuman, RunState::WaitingForSignal],
+        "open" => RunState::OPEN.to_vec(),
+        "ended" => RunState::ENDED.to_vec(),
         name => vec![name.parse().ok()?],
     })
 }
@@ -546,10 +543,10 @@ fn unknown_key(key: &str) -> QueryError {
     unknown("filter key", key, QUERY_KEYS.map(|(name, _)| written(name)))
 }
 
-fn unknown<const N: usize>(what: &str, name: &str, known: [&'static str; N]) -> QueryError {
-    QueryError(match nearest_name(name, known) {
+fn unknown<const N: usize>(what: &str, name: &str, expected: [&'static str; N]) -> QueryError {
+    QueryError(match nearest_name(name, expected) {
         Some(near) => format!("unknown {what} `{name}`: did you mean `{near}`?"),
-        None => format!("unknown {what} `{name}`; expected one of: {}", known.join(", ")),
+        None => format!("unknown {what} `{name}`; expected one of: {}", expected.join(", ")),
     })
 }
 

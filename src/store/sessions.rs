@@ -60,9 +60,9 @@ pub trait Sessions: Send + Sync + 'static {
         document: Value,
     ) -> Result<SessionRow, StoreError>;
 
-    /// Returns a session without its first `known` lines: lines never change, so a reader that has them does not need
+    /// Returns a session without its first `skip` lines: lines never change, so a reader that has them does not need
     /// them again.
-    async fn session(&self, id: &str, known: u64) -> Result<Option<SessionRow>, StoreError>;
+    async fn session(&self, id: &str, skip: u64) -> Result<Option<SessionRow>, StoreError>;
 
     /// Returns at most `limit` sessions of this owner, or of all owners, most recently changed first.
     async fn sessions(&self, owner: Option<&str>, limit: usize) -> Result<Vec<SessionHead>, StoreError>;

@@ -25,6 +25,7 @@ use skills_api::{
     save_description, visibility, why,
 };
 use skills_config::Invocation;
+use skills_discovery::Request;
 use skills_skill::{Digest, SkillId, parse};
 
 /// Number of rendered texts in the cache.
@@ -198,89 +199,41 @@ impl EffectRunner {
     /// Executes a pane's effect. Effects that the application handles itself are ignored.
     pub fn run(&mut self, pane: PaneId, effect: Effect) {
         let client = Arc::clone(&self.client);
-        let answer = move |message| answer(pane, message);
         match effect {
-            Effect::Discover { request, generation } => {
-                let task = self.spawn("discover", async move {
-                    let found = client.discover(request).await.map(Arc::new);
-                    answer(Message::Answer(generation, found))
-                });
-                if let Some(older) = self.ranking.insert(pane, task) {
-                    older.abort();
-                }
-            }
-            Effect::Results { request, lookup } => {
-                self.spawn("discover", async move {
-                    let found = client.discover(request).await.map(Arc::new);
-                    answer(Message::Results(lookup, found))
-                });
-            }
-            Effect::Describe(id) => {
-                self.spawn("describe", async move {
-                    let detail = client.describe(id.as_str()).await.map(Arc::new);
-                    answer(Message::Detail(id, detail))
-                });
-            }
-            Effect::ReadFile(id, path) => {
-                self.spawn("read_file", async move {
-                    let file = client.read_file(id.as_str(), &path).await.map(Arc::new);
-                    answer(Message::File(id, path, file))
-                });
-            }
-            Effect::Levels(ids) => {
-                self.spawn("levels", async move {
-                    match client.levels(ids).await {
-                        Ok(levels) => answer(Message::Levels(levels)),
-                        Err(error) => vec![failure_event("cannot count tokens", &error)],
-                    }
-                });
-            }
-            Effect::BodyLines(id, intent) => {
-                self.spawn("body_lines", async move {
-                    match client.body_lines(id.as_str(), &intent, BODY_LINES).await {
-                        Ok(lines) => answer(Message::BodyLines(id, intent, lines)),
-                        Err(error) => vec![failure_event("cannot search the body", &error)],
-                    }
-                });
-            }
-            Effect::ClientView(Some(id)) => {
-                self.spawn("client_view", async move {
-                    match client.client_view(&id).await {
-                        Ok(view) => answer(Message::ClientView(Some(Arc::new(view)))),
-                        Err(error) => vec![failure_event("cannot show the view of that client", &error)],
-                    }
-                });
-            }
+            Effect::Discover { request, generation } => self.rank(pane, request, generation),
+            Effect::Results { request, lookup } => self.reply("discover", pane, async move {
+                Message::Results(lookup, client.discover(request).await.map(Arc::new))
+            }),
+            Effect::Describe(id) => self.reply("describe", pane, async move {
+                let detail = client.describe(id.as_str()).await.map(Arc::new);
+                Message::Detail(id, detail)
+            }),
+            Effect::ReadFile(id, path) => self.reply("read_file", pane, async move {
+                let file = client.read_file(id.as_str(), &path).await.map(Arc::new);
+                Message::File(id, path, file)
+            }),
+            Effect::Levels(ids) => self.count_tokens(pane, ids),
+            Effect::BodyLines(id, intent) => self.search_body(pane, id, intent),
+            Effect::ClientView(Some(id)) => self.load_client_view(pane, id),
+            Effect::ClientView(None) => self.deliver(answer(pane, Message::ClientView(None))),
             Effect::Why(request) => self.check_skill(request),
-            Effect::Rivals(id) => {
-                self.spawn("rivals", async move {
-                    let rivals = client.rivals(id.as_str()).await.map(Arc::new);
-                    answer(Message::Rivals(id, rivals))
-                });
-            }
-            Effect::Collisions => {
-                self.spawn("collisions", async move {
-                    let filter = CollisionFilter { wait_ms: Some(MAP_WAIT_MS), ..CollisionFilter::default() };
-                    answer(Message::Collisions(client.collisions(filter).await.map(Arc::new)))
-                });
-            }
+            Effect::Rivals(id) => self.reply("rivals", pane, async move {
+                let rivals = client.rivals(id.as_str()).await.map(Arc::new);
+                Message::Rivals(id, rivals)
+            }),
+            Effect::Collisions => self.reply("collisions", pane, async move {
+                let filter = CollisionFilter { wait_ms: Some(MAP_WAIT_MS), ..CollisionFilter::default() };
+                Message::Collisions(client.collisions(filter).await.map(Arc::new))
+            }),
             Effect::Visibility(skill) => self.read_visibility(pane, skill),
-            Effect::CompareSkills(a, b) => {
-                let task = self.spawn("compare_skills", async move {
-                    let pair = client.compare_skills(a.as_str(), b.as_str()).await.map(Arc::new);
-                    answer(Message::Pair(a, b, pair))
-                });
-                // A newer comparison replaces the one in progress.
-                replace(&mut self.comparing, task);
-            }
+            Effect::CompareSkills(a, b) => self.compare_skills(pane, a, b),
             Effect::Draft { request, generation } => self.measure_draft(pane, request, generation),
             Effect::WriteDescription { skill_id, shown, texts, earlier } => {
-                self.spawn("write_description", async move {
+                self.reply("write_description", pane, async move {
                     let written = write_description(&*client, &skill_id, shown, texts, earlier).await;
-                    answer(Message::DescriptionWritten(skill_id, written))
+                    Message::DescriptionWritten(skill_id, written)
                 });
             }
-            Effect::ClientView(None) => self.deliver(answer(Message::ClientView(None))),
             Effect::PickClient(current) => {
                 self.spawn("client_profiles", async move {
                     vec![AppEvent::Profiles(pane, current, client.client_profiles().await)]
@@ -290,16 +243,18 @@ impl EffectRunner {
             Effect::Run(request) => self.send_run_request(pane, request),
             Effect::Golden(request) => self.send_golden_request(pane, request),
             Effect::Proposals(request) => {
-                self.spawn(
+                self.reply(
                     request.name(),
-                    async move { answer(Message::Proposals(request.send(client).await)) },
+                    pane,
+                    async move { Message::Proposals(request.send(client).await) },
                 );
             }
             Effect::Session(request) => {
                 let Some(sessions) = self.sessions.clone() else { return };
-                self.spawn(
+                self.reply(
                     request.name(),
-                    async move { answer(Message::Session(request.send(sessions).await)) },
+                    pane,
+                    async move { Message::Session(request.send(sessions).await) },
                 );
             }
             Effect::Copy(..)
@@ -317,6 +272,58 @@ impl EffectRunner {
             | Effect::AddGolden(_)
             | Effect::Keep(..) => {}
         }
+    }
+
+    /// Ranks the skills for a request; a newer request of the pane replaces the one in progress.
+    fn rank(&mut self, pane: PaneId, request: Request, generation: u64) {
+        let client = Arc::clone(&self.client);
+        let task = self.spawn("discover", async move {
+            let found = client.discover(request).await.map(Arc::new);
+            answer(pane, Message::Answer(generation, found))
+        });
+        if let Some(older) = self.ranking.insert(pane, task) {
+            older.abort();
+        }
+    }
+
+    fn count_tokens(&self, pane: PaneId, ids: Vec<SkillId>) {
+        let client = Arc::clone(&self.client);
+        self.spawn("levels", async move {
+            match client.levels(ids).await {
+                Ok(levels) => answer(pane, Message::Levels(levels)),
+                Err(error) => vec![failure_event("cannot count tokens", &error)],
+            }
+        });
+    }
+
+    fn search_body(&self, pane: PaneId, id: SkillId, intent: String) {
+        let client = Arc::clone(&self.client);
+        self.spawn("body_lines", async move {
+            match client.body_lines(id.as_str(), &intent, BODY_LINES).await {
+                Ok(lines) => answer(pane, Message::BodyLines(id, intent, lines)),
+                Err(error) => vec![failure_event("cannot search the body", &error)],
+            }
+        });
+    }
+
+    fn load_client_view(&self, pane: PaneId, id: String) {
+        let client = Arc::clone(&self.client);
+        self.spawn("client_view", async move {
+            match client.client_view(&id).await {
+                Ok(view) => answer(pane, Message::ClientView(Some(Arc::new(view)))),
+                Err(error) => vec![failure_event("cannot show the view of that client", &error)],
+            }
+        });
+    }
+
+    /// Compares two skills; a newer comparison replaces the one in progress.
+    fn compare_skills(&mut self, pane: PaneId, a: SkillId, b: SkillId) {
+        let client = Arc::clone(&self.client);
+        let task = self.spawn("compare_skills", async move {
+            let pair = client.compare_skills(a.as_str(), b.as_str()).await.map(Arc::new);
+            answer(pane, Message::Pair(a, b, pair))
+        });
+        replace(&mut self.comparing, task);
     }
 
     /// Checks why a skill is selected or not; a newer report replaces the one in progress.
@@ -462,6 +469,16 @@ impl EffectRunner {
                 self.spawn("notify", async { vec![one] });
             }
         }
+    }
+
+    /// Spawns a task whose result is a message to the pane.
+    fn reply(
+        &self,
+        what: &'static str,
+        pane: PaneId,
+        message: impl Future<Output = Message> + Send + 'static,
+    ) {
+        self.spawn(what, async move { answer(pane, message.await) });
     }
 
     /// Spawns a task and reports its panic instead of losing it.

@@ -139,8 +139,8 @@ impl GoldenPaneRequest {
                 let unknown = unknown(client, &case).await;
                 let edit = move |place: &GoldenPlace| {
                     let file = own_file(place)?;
-                    let (known, _) = read_golden(file).map_err(edit_error)?;
-                    if known.iter().any(|known| is_same_query(known, &case)) {
+                    let (existing, _) = read_golden(file).map_err(edit_error)?;
+                    if existing.iter().any(|other| is_same_query(other, &case)) {
                         let message = format!("{} already has this query; edit it there", file.display());
                         return Err(Error::new(Code::InvalidRequest, message));
                     }
@@ -366,8 +366,8 @@ struct ImportOutcome {
 }
 
 fn add_new(file: &Path, cases: Vec<Case>) -> Result<ImportOutcome, EditError> {
-    let (known, _) = read_golden(file)?;
-    let split = skills_authoring::golden_file::split_new(&known, cases);
+    let (existing, _) = read_golden(file)?;
+    let split = skills_authoring::golden_file::split_new(&existing, cases);
     let (added, conflicts) = (split.new.len(), split.conflicts.len());
     let of = added + conflicts + split.known;
     if added > 0 {

@@ -198,12 +198,9 @@ impl Header<'_> {
 
 #[cfg(test)]
 mod tests {
-    use ratatui::buffer::Buffer;
-
     use super::*;
     use crate::glyphs::UNICODE;
     use crate::picture;
-    use crate::theme::{Depth, Theme};
 
     fn header_line(width: u16, awaited: &[usize]) -> String {
         drawn_at(width, awaited, None)
@@ -219,15 +216,6 @@ mod tests {
             PaneId::Golden,
             PaneId::Proposals,
         ];
-        let theme = Theme::shipped("dark", Depth::True).unwrap();
-        let mut buf = Buffer::empty(Rect::new(0, 0, width, 1));
-        let area = buf.area;
-        let mut painter = Painter {
-            buf: &mut buf,
-            theme: &theme,
-            glyphs: &UNICODE,
-            keymap: &crate::keymap::Keymap::shipped().unwrap(),
-        };
         let header = Header {
             panes: &panes,
             awaited,
@@ -237,8 +225,9 @@ mod tests {
             place,
             spinner: None,
         };
-        header.draw(area, &mut painter);
-        picture::text(&buf)
+        picture::text(&picture::painted(width, 1, |painter| {
+            header.draw(Rect::new(0, 0, width, 1), painter);
+        }))
     }
 
     #[test]

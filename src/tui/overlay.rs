@@ -255,24 +255,15 @@ fn row_at(rows: &[(Rect, usize)], at: Position) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use ratatui::buffer::Buffer;
-
     use super::*;
-    use crate::glyphs::UNICODE;
-    use crate::theme::{Depth, Theme};
+    use crate::picture;
 
     #[test]
     fn wide_character_at_the_left_edge_is_clipped() {
-        let theme = Theme::shipped("dark", Depth::True).unwrap();
-        let mut buf = Buffer::empty(Rect::new(0, 0, 12, 3));
-        buf.set_string(0, 1, "日本語日本語", ratatui::style::Style::new());
-        let mut painter = Painter {
-            buf: &mut buf,
-            theme: &theme,
-            glyphs: &UNICODE,
-            keymap: &crate::keymap::Keymap::shipped().unwrap(),
-        };
-        clear(Rect::new(3, 0, 4, 3), &mut painter);
+        let buf = picture::painted(12, 3, |painter| {
+            painter.buf.set_string(0, 1, "日本語日本語", ratatui::style::Style::new());
+            clear(Rect::new(3, 0, 4, 3), painter);
+        });
         assert_eq!(buf[(2, 1)].symbol(), " ");
         assert_eq!(buf[(0, 1)].symbol(), "日");
     }

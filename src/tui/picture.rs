@@ -29,6 +29,25 @@ pub fn text(buffer: &Buffer) -> String {
     (buffer.area.top()..buffer.area.bottom()).map(row).collect::<Vec<_>>().join("\n")
 }
 
+/// Draws on a screen of this size in the dark theme, and returns it.
+#[cfg(test)]
+pub(crate) fn painted(
+    width: u16,
+    height: u16,
+    draw: impl FnOnce(&mut crate::widgets::Painter<'_>),
+) -> Buffer {
+    let theme = crate::theme::Theme::shipped("dark", crate::theme::Depth::True).unwrap();
+    let keymap = crate::keymap::Keymap::shipped().unwrap();
+    let mut buf = Buffer::empty(ratatui::layout::Rect::new(0, 0, width, height));
+    draw(&mut crate::widgets::Painter {
+        buf: &mut buf,
+        theme: &theme,
+        glyphs: &crate::glyphs::UNICODE,
+        keymap: &keymap,
+    });
+    buf
+}
+
 /// Returns the text with ANSI colors (ECMA-48 SGR), with a reset at the end of each row.
 pub fn ansi(buffer: &Buffer) -> String {
     let mut out = String::new();

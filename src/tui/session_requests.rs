@@ -189,7 +189,7 @@ impl SessionRequest {
                 let asks =
                     answer.as_mut().ok().and_then(|answer| answer.result.as_mut().err()?.script.take());
                 match asks {
-                    Some(sheet) => SessionResponse::Review(call, sheet, after),
+                    Some(preview) => SessionResponse::Review(call, preview, after),
                     None => {
                         SessionResponse::Tool("skills.run_script".to_owned(), answer.map(Arc::new), after)
                     }

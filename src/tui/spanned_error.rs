@@ -59,10 +59,10 @@ pub fn entries(file: &str, text: &str) -> Result<Vec<Entry>, LocatedError> {
 const MAX_LISTED: usize = 30;
 
 /// Describes a name that is none of the known ones: with the nearest of them, or all if they are not too many.
-pub fn unknown_name(what: &str, wrong: &str, known: &[&str]) -> String {
-    let hint = match nearest_name(wrong, known.iter().copied()) {
+pub fn unknown_name(what: &str, wrong: &str, expected: &[&str]) -> String {
+    let hint = match nearest_name(wrong, expected.iter().copied()) {
         Some(near) => format!("; did you mean `{near}`?"),
-        None if known.len() <= MAX_LISTED => format!("; expected one of: {}", known.join(", ")),
+        None if expected.len() <= MAX_LISTED => format!("; expected one of: {}", expected.join(", ")),
         None => String::new(),
     };
     format!("unknown {what} `{wrong}`{hint}")

@@ -78,7 +78,7 @@ pub fn detail(id: &str, skill: &str, state: RunState) -> RunDetail {
         _ => None,
     };
     let run = record(id, skill, state, gate, through);
-    let sheet = (state == RunState::WaitingForHuman).then(|| sheet(&run));
+    let preview = (state == RunState::WaitingForHuman).then(|| decision_preview(&run));
     let steps = STEPS.iter().enumerate().map(|(i, (step, uses))| view(i, step, uses, state, through));
     RunDetail {
         contract_version: "1.2.0".to_owned(),
@@ -90,7 +90,7 @@ pub fn detail(id: &str, skill: &str, state: RunState) -> RunDetail {
         checkpoints: (0..=u64::from(through)).map(|number| checkpoint(number, run.created_ms)).collect(),
         events: events(&run, through),
         decisions: Vec::new(),
-        sheet,
+        sheet: preview,
         descendants: Vec::new(),
         isolation: "full: Landlock ABI 7, seccomp".to_owned(),
         run,
@@ -223,7 +223,7 @@ fn push(out: &mut Vec<RunEvent>, run: &RunRecord, kind: &str, step: Option<&str>
 }
 
 /// The decision preview of the gate at which this run waits.
-pub fn sheet(run: &RunRecord) -> DecisionPreview {
+pub fn decision_preview(run: &RunRecord) -> DecisionPreview {
     let Some(Gate::Human { step, inputs_digest, why, .. }) = &run.gate else {
         panic!("no gate for a person")
     };

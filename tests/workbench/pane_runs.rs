@@ -18,7 +18,7 @@ use skills_tui::run_requests::{RunRequest, RunResponse};
 use support::catalogs::catalog;
 use support::note_pane::NotePane;
 use support::run_pane::{commands, core, has, id, opened, opened_as};
-use support::run_samples::{INVOICE, NOW_MS, contract_view, detail, every_state, settings, sheet};
+use support::run_samples::{INVOICE, NOW_MS, contract_view, decision_preview, detail, every_state, settings};
 
 #[test]
 fn waiting_runs_are_first_at_every_size() {
@@ -66,7 +66,7 @@ fn decision_shows_its_effect_and_is_sent_once() {
     insta::assert_snapshot!("runs-approve-120x36", harness.screen());
     harness.press("a a a");
     assert_eq!(commands(&client), [], "a held key approves nothing");
-    harness.press("A A A").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
+    harness.press("A A A").wait_until("the dialog is gone", |screen| !screen.contains("Your decision"));
     let [RunCommand::Decide { verdict, step, inputs_digest, approver, notes, choice, .. }] =
         &commands(&client)[..]
     else {
@@ -99,7 +99,7 @@ fn denial_has_person_and_reason() {
     harness.press("enter").type_text("not this month").press("esc");
     has(&harness, &["Kim A D", "not this month"]);
     assert_eq!(commands(&client), [], "capital letters in a field are text");
-    harness.press("D").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
+    harness.press("D").wait_until("the dialog is gone", |screen| !screen.contains("Your decision"));
     let [RunCommand::Decide { verdict, approver, notes, .. }] = &commands(&client)[..] else {
         panic!("one order")
     };
@@ -129,10 +129,10 @@ fn letters_typed_in_a_decision_become_lasting_notes() {
     harness.press("a").wait_for("Your decision").type_text("just this once, A");
     assert_eq!(commands(&client), [], "a capital letter in a text decides nothing");
     has(&harness, &["just this once, A", "Press Esc to leave the field"]);
-    harness.press("backspace backspace backspace esc esc").wait_until("the sheet is gone", gone);
+    harness.press("backspace backspace backspace esc esc").wait_until("the dialog is gone", gone);
     harness.press("q").wait_for("The notes for the decision on invoice-intake").press("esc");
     assert!(!harness.take_outside().contains(&AppCommand::Quit));
-    harness.press("a").wait_for("just this once").press("A").wait_until("the sheet is gone", gone);
+    harness.press("a").wait_for("just this once").press("A").wait_until("the dialog is gone", gone);
     let [RunCommand::Decide { notes, .. }] = &commands(&client)[..] else { panic!("one order") };
     assert_eq!(notes.as_deref(), Some("just this once"));
     harness.press("q");
@@ -147,7 +147,7 @@ fn late_command_is_no_longer_offered() {
     client.runs.work(&id(3), "run.completed", json!({}), |run| run.run.state = RunState::Completed);
     harness.wait_for("The run is completed");
     insta::assert_snapshot!("runs-too-late-120x36", harness.screen());
-    harness.press("ctrl-s tab enter").wait_until("the sheet is gone", |s| !s.contains("Cancel this run?"));
+    harness.press("ctrl-s tab enter").wait_until("the dialog is gone", |s| !s.contains("Cancel this run?"));
     assert_eq!(commands(&client), []);
 }
 
@@ -156,7 +156,7 @@ fn unknown_outcome_offers_other_choices() {
     let mut run = detail(&id(1), "vendor-sync", RunState::WaitingForHuman);
     let digest = "ab".repeat(32);
     run.run.gate = Some(Gate::human("book", digest, ApprovalReason::UnknownOutcome));
-    run.sheet = Some(sheet(&run.run));
+    run.sheet = Some(decision_preview(&run.run));
     let client = core(vec![run]);
     let mut harness = opened(&client, 120, 36);
     has(&harness, &["unknown"]);
@@ -164,7 +164,7 @@ fn unknown_outcome_offers_other_choices() {
     insta::assert_snapshot!("runs-unknown-120x36", harness.screen());
     harness.press("A");
     assert_eq!(commands(&client), [], "there is no plain yes to it");
-    harness.press("S").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
+    harness.press("S").wait_until("the dialog is gone", |screen| !screen.contains("Your decision"));
     assert!(matches!(commands(&client)[..], [RunCommand::Decide { choice: Some(Choice::Skip), .. }]));
 }
 
@@ -179,7 +179,7 @@ fn runs_that_wait_for_the_same_can_be_decided_together() {
     harness.press("space A").wait_for("None is selected");
     assert_eq!(commands(&client), [], "nothing marked, nothing decided");
     harness.press("space down space").wait_for("Approve 2");
-    harness.press("A").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
+    harness.press("A").wait_until("the dialog is gone", |screen| !screen.contains("Your decision"));
     let mut ordered: Vec<String> =
         client.runs.commands.lock().unwrap().iter().map(|(run, _)| run.clone()).collect();
     ordered.dedup();
@@ -194,7 +194,7 @@ fn arrows_move_in_the_list_at_once() {
     let mut harness = opened(&client, 120, 36);
     harness.press("a").wait_for("3 runs are waiting for ledger.entry.create");
     harness.press("down down space").wait_for("Approve 2");
-    harness.press("A").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
+    harness.press("A").wait_until("the dialog is gone", |screen| !screen.contains("Your decision"));
     let mut decided: Vec<String> =
         client.runs.commands.lock().unwrap().iter().map(|(run, _)| run.clone()).collect();
     decided.sort();
@@ -209,7 +209,7 @@ fn runs_that_are_decided_together_are_listed_by_title() {
     for ((run, count), left) in runs.iter_mut().zip([3, 104, 208]).zip(left) {
         run.run.options.title = Some(format!("Send {count} invoices to ana"));
         run.run.expires_ms = Some(NOW_MS + left);
-        run.sheet = Some(sheet(&run.run));
+        run.sheet = Some(decision_preview(&run.run));
     }
     let client = core(runs);
     let mut harness = opened(&client, 120, 40);

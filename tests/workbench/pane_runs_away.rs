@@ -179,7 +179,7 @@ fn launch_without_a_connection_fails_and_keeps_typed_text() {
     has(&harness, &["invoices/7.pdf"]);
     restore(&client, &mut harness);
     assert_eq!(client.runs.launches.lock().unwrap().len(), 0);
-    harness.press("ctrl-s").wait_until("the sheet is gone", |screen| !screen.contains("Launch a run"));
+    harness.press("ctrl-s").wait_until("the dialog is gone", |screen| !screen.contains("Launch a run"));
     let launched = client.runs.launches.lock().unwrap().clone();
     assert_eq!(launched.len(), 1);
     assert!(launched[0].inputs.values().any(|value| value == "invoices/7.pdf"), "{launched:?}");

@@ -9,7 +9,7 @@ use skills_api::{Code, Error, RunCommand, RunDetail};
 use skills_model::{RunState, Verdict};
 use skills_tui::harness::Harness;
 use support::run_pane::{commands, core, has, id, opened};
-use support::run_samples::{detail, sheet};
+use support::run_samples::{decision_preview, detail};
 
 fn run(number: u32, state: RunState, region: &str) -> RunDetail {
     let mut run = detail(&id(number), "invoice-intake", state);
@@ -253,7 +253,7 @@ fn a_bulk_approval_shows_what_each_run_would_execute() {
         (1..3).map(|number| detail(&id(number), "send-invoices", RunState::WaitingForHuman)).collect();
     for (run, count) in runs.iter_mut().zip([3, 104]) {
         run.run.options.title = Some(format!("Send {count} invoices to ana"));
-        let mut decision = sheet(&run.run);
+        let mut decision = decision_preview(&run.run);
         decision.inputs = json!({ "to": "ana", "count": count });
         decision.headline = format!("Sends {count} invoices");
         run.sheet = Some(decision);

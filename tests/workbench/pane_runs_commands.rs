@@ -17,7 +17,7 @@ use skills_tui::app::{AppCommand, AppEvent};
 use skills_tui::harness::Harness;
 use skills_tui::keymap::Remap;
 use support::run_pane::{commands, core, has, id, opened, opened_as};
-use support::run_samples::{INVOICE, NOW_MS, contract_view, detail, every_state, settings, sheet};
+use support::run_samples::{INVOICE, NOW_MS, contract_view, decision_preview, detail, every_state, settings};
 
 #[test]
 fn messages_name_the_keys_in_effect() {
@@ -104,7 +104,7 @@ fn waiting_run_is_assigned_and_reassigned_with_a_note() {
         .press("tab")
         .type_text("registry is back");
     insta::assert_snapshot!("runs-assign-120x36", harness.screen());
-    harness.press("ctrl-s").wait_until("the sheet is gone", |screen| !screen.contains("Assign this run"));
+    harness.press("ctrl-s").wait_until("the dialog is gone", |screen| !screen.contains("Assign this run"));
     let [RunCommand::Assign { to, note, .. }] = &commands(&client)[..] else { panic!("one order") };
     assert_eq!((to.as_deref(), note.as_deref()), (Some("kim"), Some("registry is back")));
     harness.wait_for("assigned to kim");
@@ -114,7 +114,7 @@ fn waiting_run_is_assigned_and_reassigned_with_a_note() {
         .wait_for("Assigned to kim")
         .press("ctrl-u")
         .type_text("ana");
-    harness.press("ctrl-s").wait_until("the sheet is gone", |screen| !screen.contains("Reassign this run"));
+    harness.press("ctrl-s").wait_until("the dialog is gone", |screen| !screen.contains("Reassign this run"));
     let all = commands(&client);
     let Some(RunCommand::Assign { to, .. }) = all.last() else { panic!("a second assignment") };
     assert_eq!(to.as_deref(), Some("ana"));
@@ -135,7 +135,7 @@ fn an_assignment_by_another_person_is_not_overwritten() {
     harness.press("ctrl-s").wait_for("loaded;");
     let [RunCommand::Assign { to, assignee, .. }] = &commands(&client)[..] else { panic!("one order") };
     assert_eq!((to.as_deref(), assignee.as_deref()), (Some("lee"), Some("")));
-    harness.press("ctrl-s").wait_until("the sheet is gone", |screen| !screen.contains("loaded;"));
+    harness.press("ctrl-s").wait_until("the dialog is gone", |screen| !screen.contains("loaded;"));
     let all = commands(&client);
     let Some(RunCommand::Assign { to, assignee, .. }) = all.last() else { panic!("a second assignment") };
     assert_eq!((to.as_deref(), assignee.as_deref()), (Some("lee"), Some("kim")));
@@ -149,7 +149,7 @@ fn a_failed_run_resumes_from_a_checkpoint_with_corrected_inputs() {
     insta::assert_snapshot!("runs-resume-120x36", harness.screen());
     // The checkpoint below the head, then the first input.
     harness.press("down tab ctrl-u").type_text("invoices/new.pdf").press("ctrl-s");
-    harness.wait_until("the sheet is gone", |screen| !screen.contains("Resume this run"));
+    harness.wait_until("the dialog is gone", |screen| !screen.contains("Resume this run"));
     let [RunCommand::Resume { checkpoint, inputs, despite_change, .. }] = &commands(&client)[..] else {
         panic!("one order")
     };
@@ -169,11 +169,11 @@ fn multiline_input_is_corrected_and_the_change_shown() {
     // The field below it is a choice, the one after it accepts numbers only.
     harness.press("tab tab ctrl-u").type_text("many").wait_for("expected a number").press("ctrl-s");
     assert_eq!(commands(&client), [], "what is not a number is not sent");
-    harness.press("esc esc").wait_until("the sheet is gone", |screen| !screen.contains("Resume this run"));
+    harness.press("esc esc").wait_until("the dialog is gone", |screen| !screen.contains("Resume this run"));
     harness.press("r tab").wait_for("many");
     insta::assert_snapshot!("runs-resume-again-80x24", harness.screen());
     harness.press("tab tab ctrl-u").type_text("2.5").press("ctrl-s");
-    harness.wait_until("the sheet is gone", |screen| !screen.contains("Resume this run"));
+    harness.wait_until("the dialog is gone", |screen| !screen.contains("Resume this run"));
     let [RunCommand::Resume { inputs, .. }] = &commands(&client)[..] else { panic!("one order") };
     let sent = serde_json::to_value(inputs).unwrap();
     assert_eq!(sent, json!({ "file": "paper; 4; 18.40\ntotal; 9", "limit": 2.5 }));
@@ -209,7 +209,7 @@ fn signal_has_the_expected_name_and_a_json_payload() {
     harness
         .type_text("7}")
         .press("ctrl-s")
-        .wait_until("the sheet is gone", |screen| !screen.contains("Send a signal"));
+        .wait_until("the dialog is gone", |screen| !screen.contains("Send a signal"));
     let sent =
         RunCommand::Signal { name: "books-closed".to_owned(), payload: json!({ "period": 7 }), by: None };
     assert_eq!(commands(&client), [sent]);
@@ -222,7 +222,7 @@ fn cancel_confirmation_starts_on_no() {
     harness.press("x").wait_for("Cancel this run?").press("enter");
     assert_eq!(commands(&client), []);
     harness.press("x").wait_for("Cancel this run?").press("tab enter");
-    harness.wait_until("the sheet is gone", |screen| !screen.contains("Cancel this run?"));
+    harness.wait_until("the dialog is gone", |screen| !screen.contains("Cancel this run?"));
     assert_eq!(commands(&client), [RunCommand::Cancel { by: None }]);
 }
 
@@ -291,10 +291,10 @@ fn result_of_a_step_marked_completed_is_checked() {
     let mut run = detail(&id(1), "vendor-sync", RunState::WaitingForHuman);
     let digest = "ab".repeat(32);
     run.run.gate = Some(Gate::human("book", digest, ApprovalReason::UnknownOutcome));
-    let mut decision_sheet = sheet(&run.run);
-    decision_sheet.outputs = contract_view("invoice-intake", INVOICE).contract.outputs;
-    decision_sheet.outputs.get_mut("booking").unwrap().required = true;
-    run.sheet = Some(decision_sheet);
+    let mut preview = decision_preview(&run.run);
+    preview.outputs = contract_view("invoice-intake", INVOICE).contract.outputs;
+    preview.outputs.get_mut("booking").unwrap().required = true;
+    run.sheet = Some(preview);
     let client = core(vec![run]);
     let mut harness = opened(&client, 120, 36);
     harness.press("a").wait_for("Outcome unknown").type_text("seen at the bank").press("esc H");
@@ -303,7 +303,7 @@ fn result_of_a_step_marked_completed_is_checked() {
     harness
         .type_text("B-7")
         .press("ctrl-s")
-        .wait_until("the sheet is gone", |s| !s.contains("enter the result"));
+        .wait_until("the dialog is gone", |s| !s.contains("enter the result"));
     let [RunCommand::Decide { choice, result, notes, approver, .. }] = &commands(&client)[..] else {
         panic!()
     };
@@ -325,7 +325,7 @@ fn second_approver_sees_who_decided_first() {
     });
     harness.press("A").wait_for("Already decided");
     has(&harness, &["Your decision", "was already approved by", "Close"]);
-    harness.press("esc").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
+    harness.press("esc").wait_until("the dialog is gone", |screen| !screen.contains("Your decision"));
 }
 
 #[test]
@@ -406,7 +406,7 @@ fn decision_shows_a_pending_pause_and_blocked_steps() {
     assert!(!harness.screen().contains("Approve"), "{}", harness.screen());
     harness.press("A").wait_for("Not approved: step book");
     assert_eq!(commands(&client), [], "no yes is sent");
-    harness.press("D").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
+    harness.press("D").wait_until("the dialog is gone", |screen| !screen.contains("Your decision"));
     assert_eq!(commands(&client).len(), 1, "you can still deny it");
 }
 
@@ -414,7 +414,7 @@ fn decision_shows_a_pending_pause_and_blocked_steps() {
 fn remaining_wait_follows_the_clock_and_expiry_decides_nothing() {
     let mut run = detail(&id(1), "invoice-intake", RunState::WaitingForHuman);
     run.run.expires_ms = Some(NOW_MS + 90_000);
-    run.sheet = Some(sheet(&run.run));
+    run.sheet = Some(decision_preview(&run.run));
     let client = core(vec![run]);
     let mut harness = opened(&client, 120, 40);
     has(&harness, &["1 m left", "expires in 1 m: then denied and canceled"]);

@@ -13,7 +13,7 @@ use skills_tui::pane::{Message, Pane};
 use skills_tui::panes::runs::Runs;
 use skills_tui::run_requests::{Outage, RunResponse};
 use support::run_pane::{commands, core, has, id, opened};
-use support::run_samples::{NOW_MS, detail, settings as sample_settings, sheet};
+use support::run_samples::{NOW_MS, decision_preview, detail, settings as sample_settings};
 
 fn run(number: u32, state: RunState, title: &str, region: &str) -> RunDetail {
     let mut run = detail(&id(number), "deploy-service", state);
@@ -405,7 +405,7 @@ fn the_board_states_that_it_is_not_filtered() {
 fn runs_that_the_filter_excludes_are_not_decided_together() {
     let named = |number: u32, region: &str| {
         let mut run = run(number, RunState::WaitingForHuman, &format!("Promote {number}"), region);
-        run.sheet = Some(sheet(&run.run));
+        run.sheet = Some(decision_preview(&run.run));
         run
     };
     let runs = vec![named(1, "eu"), named(2, "eu"), named(3, "us")];

@@ -69,7 +69,7 @@ fn file_is_read_and_script_confirmation_starts_on_no() {
     for expected in ["Run a script", "isolation", "args", "files", "Review"] {
         assert!(dialog.contains(expected), "{expected} in {dialog}");
     }
-    screen.press("enter").wait_until("the sheet is gone", |text| !text.contains("Cancel"));
+    screen.press("enter").wait_until("the dialog is gone", |text| !text.contains("Cancel"));
     assert!(!screen.screen().contains("skills.run_script"));
 }
 
@@ -243,7 +243,7 @@ fn session_is_identified_and_exported_without_overwriting() {
     assert_eq!(written["messages"][0]["role"], "user");
     screen.press("E").wait_for("Export the session");
     screen.press("tab tab").type_text(&path).press("ctrl-s").wait_for("already exists");
-    screen.press("esc enter").wait_until("the sheet is gone", |text| !text.contains("Export"));
+    screen.press("esc enter").wait_until("the dialog is gone", |text| !text.contains("Export"));
     screen.press("Y").wait_for("Copy the session as").wait_for("skills session show").press("esc");
     screen.press("o").wait_for("Open a session").wait_for("1 entry, created");
 }
@@ -271,7 +271,7 @@ fn arguments_of_a_postponed_script_are_kept() {
     screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
     screen.press("x").wait_for("Run a script of csv-profile").press("enter").wait_for("Cancel");
     screen.press("tab tab").type_text("--top 3").press("esc").press("enter");
-    screen.wait_until("the sheet is gone", |text| !text.contains("Cancel"));
+    screen.wait_until("the dialog is gone", |text| !text.contains("Cancel"));
     screen.press("x").wait_for("Run a script of csv-profile").press("enter").wait_for("Cancel");
     screen.wait_for("--top 3");
 }

@@ -77,11 +77,11 @@ impl Measurements {
                 if request.measure == DraftMeasure::Request {
                     return Ok(report);
                 }
-                let known = cache.read(&catalog, own.as_deref(), false)?;
-                if known.is_none() && extra.is_empty() {
+                let own_queries = cache.read(&catalog, own.as_deref(), false)?;
+                if own_queries.is_none() && extra.is_empty() {
                     return Ok(report);
                 }
-                let golden = with_extra(known, extra);
+                let golden = with_extra(own_queries, extra);
                 let cases = golden.cases();
                 let before = cache.outcomes(&router, cases)?;
                 let after = discovery::outcomes(&draft, cases, EvalOptions::default()).map_err(invalid)?;

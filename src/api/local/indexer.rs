@@ -303,11 +303,11 @@ impl Indexer {
         }
         let mut new = Vec::new();
         for one in requested {
-            let known = self.have.get(&one.skill.id);
-            if known.is_some_and(|known| known.same(&one)) {
+            let present = self.have.get(&one.skill.id);
+            if present.is_some_and(|present| present.same(&one)) {
                 continue;
             }
-            match known {
+            match present {
                 None => new.push(one.clone()),
                 Some(_) => self.owe(&one.skill.id),
             }

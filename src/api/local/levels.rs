@@ -26,7 +26,7 @@ const WRITE_EVERY: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct Levels {
     file: Option<CacheFile>,
-    known: Mutex<CachedLevels>,
+    cache: Mutex<CachedLevels>,
 }
 
 #[derive(Debug, Default)]
@@ -40,34 +40,34 @@ struct CachedLevels {
 impl Levels {
     /// Creates a cache, with or without a file.
     pub fn new(file: Option<CacheFile>) -> Self {
-        Self { file, known: Mutex::default() }
+        Self { file, cache: Mutex::default() }
     }
 
-    fn known(&self) -> MutexGuard<'_, CachedLevels> {
-        let mut known = self.known.locked();
-        if !known.loaded {
-            known.loaded = true;
+    fn cache(&self) -> MutexGuard<'_, CachedLevels> {
+        let mut cache = self.cache.locked();
+        if !cache.loaded {
+            cache.loaded = true;
             if let Some(CacheRead::Content(bytes)) = self.file.as_ref().map(CacheFile::read)
                 && let Ok(counts) = postcard::from_bytes::<Vec<(Digest, TokenCount)>>(&bytes)
             {
-                known.counts = counts.into_iter().collect();
+                cache.counts = counts.into_iter().collect();
             }
         }
-        known
+        cache
     }
 
     /// Returns the count under a key, computing it if it is unknown. No lock is held while counting.
     fn count(&self, key: Digest, compute: impl FnOnce() -> TokenCount) -> TokenCount {
-        if let Some(count) = self.known().counts.get(&key) {
+        if let Some(count) = self.cache().counts.get(&key) {
             return *count;
         }
         let count = compute();
-        let mut known = self.known();
-        if known.counts.len() >= CACHE_SIZE {
-            known.counts.clear();
+        let mut cache = self.cache();
+        if cache.counts.len() >= CACHE_SIZE {
+            cache.counts.clear();
         }
-        known.counts.insert(key, count);
-        known.unsaved = true;
+        cache.counts.insert(key, count);
+        cache.unsaved = true;
         count
     }
 
@@ -110,14 +110,14 @@ impl Levels {
 
     /// Returns the count of a body in its element, if it was counted before, even by another process.
     pub fn known_body(&self, name: &str, digest: &Digest, text: &str) -> Option<TokenCount> {
-        let known = self.known();
-        let of = |key: Digest| known.counts.get(&key).copied();
+        let cache = self.cache();
+        let of = |key: Digest| cache.counts.get(&key).copied();
         of(key("element", &format!("{name}\0{digest}"))).or_else(|| of(key("text", text)))
     }
 
     /// Returns the count of a text, if it was counted before.
     pub fn known_text(&self, text: &str) -> Option<TokenCount> {
-        self.known().counts.get(&key("text", text)).copied()
+        self.cache().counts.get(&key("text", text)).copied()
     }
 
     pub fn text(&self, text: &str) -> TokenCount {
@@ -146,19 +146,19 @@ impl Levels {
 
     /// Writes new counts, unless the file was just written.
     pub fn save(&self, now: Instant) {
-        self.write(|known| known.saved_at.is_none_or(|at| now.duration_since(at) >= WRITE_EVERY), now);
+        self.write(|cache| cache.saved_at.is_none_or(|at| now.duration_since(at) >= WRITE_EVERY), now);
     }
 
     fn write(&self, due: impl FnOnce(&CachedLevels) -> bool, now: Instant) {
         let Some(file) = &self.file else { return };
         let counts: Vec<(Digest, TokenCount)> = {
-            let mut known = self.known();
-            if !known.unsaved || !due(&known) {
+            let mut cache = self.cache();
+            if !cache.unsaved || !due(&cache) {
                 return;
             }
-            known.unsaved = false;
-            known.saved_at = Some(now);
-            known.counts.iter().map(|(key, count)| (*key, *count)).collect()
+            cache.unsaved = false;
+            cache.saved_at = Some(now);
+            cache.counts.iter().map(|(key, count)| (*key, *count)).collect()
         };
         let written =
             postcard::to_stdvec(&counts).map_err(std::io::Error::other).and_then(|bytes| file.write(&bytes));
@@ -224,10 +224,10 @@ mod tests {
         let file = CacheFile::new(cache.path().join("tokens.bin"), "tokens", "o200k");
         let first = Levels::new(Some(file.clone())).of(&skill);
         let again = Levels::new(Some(file));
-        let known = again.known().counts.len();
-        assert_eq!(known, 4);
+        let counted = again.cache().counts.len();
+        assert_eq!(counted, 4);
         assert_eq!(again.of(&skill), first);
-        assert_eq!(again.known().counts.len(), known, "nothing was counted a second time");
+        assert_eq!(again.cache().counts.len(), counted, "nothing was counted a second time");
         fs::write(dir.path().join("SKILL.md"), "---\nname: demo\n---\nhello brave new world").unwrap();
         skill.digest = Digest::of(b"changed");
         assert_eq!(again.of(&skill).l2, tokens::count(&body_text("demo", "hello brave new world")).tokens);

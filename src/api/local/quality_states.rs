@@ -77,7 +77,7 @@ impl Governance {
         run_blocking(move || {
             let findings = findings(&catalog, &skills)?;
             let (golden, warnings) = golden(&catalog, own.as_deref(), &skills, &shared, &usual)?;
-            let known = EvidenceContext {
+            let evidence = EvidenceContext {
                 catalog,
                 findings,
                 golden,
@@ -88,7 +88,7 @@ impl Governance {
                 policy,
             };
             let judgments = skills.par_iter().map(|skill| {
-                let assessment = judge(&known.facts(skill));
+                let assessment = judge(&evidence.facts(skill));
                 GovernedSkill {
                     skill_id: skill.id.clone(),
                     state: assessment.state,

@@ -60,7 +60,7 @@ pub fn remove_details(value: &mut Value) {
     });
 }
 
-/// Replaces the bindings in decision sheets, which name addresses, for callers who may not decide.
+/// Replaces the bindings in decision previews, which name addresses, for callers who may not decide.
 pub(super) fn hide_bindings(value: &mut Value) {
     for_each_record(value, false, &mut |fields, _| {
         if is_decision(fields) {

@@ -755,12 +755,12 @@ async fn refused(
         error => disclosure::without_details(error),
     };
     redact_paths::shorten(&mut error.message);
-    let sheet = error
+    let preview = error
         .reason
         .as_mut()
         .and_then(|reason| reason.get_mut(redact_paths::DECISION_FIELD)?.as_object_mut());
-    if let (Some(sheet), Some(approver)) = (sheet, caller.approver()) {
-        sheet.insert("approver".to_owned(), json!(approver));
+    if let (Some(preview), Some(approver)) = (preview, caller.approver()) {
+        preview.insert("approver".to_owned(), json!(approver));
     }
     let mut error = redact_paths::redact_error(service, error, caller_input).await;
     // It may quote notes and names that others wrote, which must not look like lines of this program.

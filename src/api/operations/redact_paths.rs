@@ -96,11 +96,11 @@ pub(super) async fn redact_error(service: &Service, error: Error, caller_input: 
         message: hide(&error.message),
         suggestions: error.suggestions.iter().map(|text| hide(text)).collect(),
         reason: error.reason.map(|reason| {
-            // The decision sheet is not redacted: every caller who may decide can read it on the run.
-            let sheet = reason.get(DECISION_FIELD).cloned();
+            // The decision preview is not redacted: every caller who may decide can read it on the run.
+            let preview = reason.get(DECISION_FIELD).cloned();
             let mut reason = inside(reason, &hide);
-            if let (Some(sheet), Some(fields)) = (sheet, reason.as_object_mut()) {
-                fields.insert(DECISION_FIELD.to_owned(), sheet);
+            if let (Some(preview), Some(fields)) = (preview, reason.as_object_mut()) {
+                fields.insert(DECISION_FIELD.to_owned(), preview);
             }
             reason
         }),

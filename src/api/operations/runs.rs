@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
-use super::answers::{EventList, LegacyStatus, NewestEvent, TargetList};
+use super::answers::{CheckpointList, EventList, Executed, LegacyStatus, NewestEvent, TargetList};
 use super::arguments::{
     AllEvents, Approval, ArtifactContent, Attachment, Branch, ContentEncoding, Denial, Execution,
     LaunchFields, Nothing, OneRun, Resumption, RunCheckpoints, RunCommandArguments, RunEvents,
@@ -11,10 +11,11 @@ use super::arguments::{
 };
 use super::{CallContext, Hints, Operation, Route, Scope, execute};
 use crate::{
-    AttachRequest, Attached, Code, CommandResult, Error, LaunchRequest, Launched, NewArtifact, RunCommand,
+    AttachPreview, AttachRequest, Attached, Code, CommandResult, Error, LaunchRequest, Launched, NewArtifact,
+    RunCommand, RunDetail, StoredArtifact,
 };
-use skills_model::{RunState, Verdict};
-use skills_store::{RunFilter, RunRecord};
+use skills_model::Verdict;
+use skills_store::{RunFilter, RunPage, RunRecord};
 
 /// Maximum size of a body with the content of an artifact, in bytes: 8 MiB in Base64, plus the other fields.
 const MAX_ARTIFACT_BODY: usize = 12 << 20;
@@ -42,13 +43,7 @@ fn launch_operations() -> Vec<Operation> {
             Scope::Run,
             "Executes a skill's contract and returns its outputs. A run that waits for approval returns \
                 confirmation_required and continues when approved.",
-            |context: CallContext, mut ask: Execution| async move {
-                let trace = ask.include_trace;
-                // Waited for below, where the run is reported first.
-                ask.options.wait = false;
-                let launched = launch(&context, ask).await?;
-                execute::wait_for_completion(&context, launched, trace).await
-            },
+            execute_skill,
         )
         .hints(MUTATING_HINTS)
         .tool(),
@@ -78,7 +73,7 @@ fn launch_operations() -> Vec<Operation> {
             Scope::Run,
             "Attaches a skill to a task, run, output, transcript or artifact, whose content is passed as \
                 `target`.",
-            |context: CallContext, ask: Attachment| async move { attach(&context, ask).await },
+            attach,
         )
         .hints(MUTATING_HINTS)
         .tool(),
@@ -88,10 +83,7 @@ fn launch_operations() -> Vec<Operation> {
             Scope::Run,
             "Attaches a skill and returns the run that executes it; `options.wait` waits for the end of \
                 the run.",
-            |context: CallContext, ask: Attachment| async move {
-                let request = attachment(&context, ask)?;
-                attach_until(&context, request).await
-            },
+            start_attachment,
         )
         .hints(MUTATING_HINTS)
         .status(202),
@@ -100,10 +92,7 @@ fn launch_operations() -> Vec<Operation> {
             Route::post("/v1/skills/{skill_id}/attach/preview"),
             Scope::Read,
             "Shows the checks and effects of an attachment without starting it.",
-            |context: CallContext, ask: Attachment| async move {
-                let request = attachment(&context, ask)?;
-                context.service.core.attach_preview(request).await
-            },
+            preview_attachment,
         )
         .read_only(),
         Operation::new(
@@ -111,23 +100,14 @@ fn launch_operations() -> Vec<Operation> {
             Route::get("/v1/targets"),
             Scope::Read,
             "Lists existing references of one type, for completion.",
-            |context: CallContext, ask: TargetsLike| async move {
-                let TargetsLike { target_type, text, limit } = ask;
-                let sessions = context.caller.session_access();
-                let targets =
-                    context.service.core.target_choices(target_type, &text, limit, &sessions, None).await?;
-                Ok(TargetList { targets })
-            },
+            list_targets,
         ),
         Operation::new(
             "artifact.create",
             Route::post("/v1/artifacts"),
             Scope::Run,
             "Stores content to attach skills to as `artifact:DIGEST`; identical content is stored once.",
-            |context: CallContext, ask: ArtifactContent| async move {
-                let artifact = new_artifact(&context, ask)?;
-                context.service.core.store_artifact(artifact).await
-            },
+            store_artifact,
         )
         .hints(Hints { idempotent: true, ..Hints::default() })
         .max_body(MAX_ARTIFACT_BODY)
@@ -143,20 +123,7 @@ fn read_operations() -> Vec<Operation> {
             Route::get("/v1/runs"),
             Scope::Read,
             "Lists runs by page, waiting runs first.",
-            |context: CallContext, ask: RunListArguments| async move {
-                let RunListArguments { states, skill_id, text, trace_id, r#where, cursor, limit } = ask;
-                context.caller.may_filter(r#where.as_deref())?;
-                let filter = RunFilter {
-                    states,
-                    skill_id,
-                    text,
-                    trace_id: trace_id.filter(|id| !id.trim().is_empty()),
-                    r#where,
-                    cursor,
-                    limit,
-                };
-                context.service.core.runs(filter).await
-            },
+            list_runs,
         )
         .pages(TOOL_PAGE)
         .tool(),
@@ -165,39 +132,21 @@ fn read_operations() -> Vec<Operation> {
             Route::get("/v1/runs/{run_id}"),
             Scope::Read,
             "Returns a run: steps, checkpoints, events, decisions, and what it waits for.",
-            |context: CallContext, one: OneRun| async move {
-                let mut detail = context.service.core.run(&one.run_id).await?;
-                // A caller with a key decides under the key's name, not under the account of the service.
-                if let (Some(sheet), Some(approver)) = (&mut detail.sheet, context.caller.approver()) {
-                    sheet.approver = Some(approver);
-                }
-                Ok(detail)
-            },
+            show_run,
         ),
         Operation::new(
             "run.checkpoints",
             Route::get("/v1/runs/{run_id}/checkpoints"),
             Scope::Read,
             "Lists the checkpoints of a run by page, the newest page first.",
-            |context: CallContext, ask: RunCheckpoints| async move {
-                let RunCheckpoints { run_id, before, limit } = ask;
-                context.service.core.run_checkpoints(&run_id, before, limit).await
-            },
+            list_checkpoints,
         ),
         Operation::new(
             "run.events",
             Route::get("/v1/runs/{run_id}/events"),
             Scope::Read,
             "Returns events of a run, as server-sent events if `text/event-stream` is accepted.",
-            |context: CallContext, ask: RunEvents| async move {
-                let RunEvents { run_id, after, limit, wait_ms } = ask;
-                let events = context
-                    .service
-                    .core
-                    .run_events(Some(&run_id), after, limit, checked_wait(wait_ms)?)
-                    .await?;
-                Ok(EventList { events, log: context.service.core.event_log().await? })
-            },
+            run_events,
         )
         .follows(),
         Operation::new(
@@ -206,17 +155,7 @@ fn read_operations() -> Vec<Operation> {
             Scope::Read,
             "Returns events of all runs, as server-sent events with catalog changes if \
                 `text/event-stream` is accepted.",
-            |context: CallContext, ask: AllEvents| async move {
-                let AllEvents { after, limit, wait_ms } = ask;
-                let mut wait_ms = checked_wait(wait_ms)?;
-                if after > context.service.core.newest_event().await? {
-                    // The number is from another store, as the caller can see by the log: do not wait for what may
-                    // never come.
-                    wait_ms = 0;
-                }
-                let events = context.service.core.run_events(None, after, limit, wait_ms).await?;
-                Ok(EventList { events, log: context.service.core.event_log().await? })
-            },
+            all_events,
         )
         .follows(),
         Operation::new(
@@ -224,19 +163,14 @@ fn read_operations() -> Vec<Operation> {
             Route::get("/v1/events/newest"),
             Scope::Read,
             "Returns the number of the newest event of all runs, to follow from.",
-            |context: CallContext, _: Nothing| async move {
-                let log = context.service.core.event_log().await?;
-                Ok(NewestEvent { newest: context.service.core.newest_event().await?, log })
-            },
+            newest_event,
         ),
         Operation::new(
             "run.settle",
             Route::post("/v1/runs/{run_id}/settle"),
             Scope::Run,
             "Waits until a run ends, waits or is paused, and returns it.",
-            |context: CallContext, one: OneRun| async move {
-                context.service.core.wait_for_completion(&one.run_id, context.caller.leave.clone()).await
-            },
+            wait_for_run,
         )
         .hints(COMMAND_HINTS),
         Operation::new(
@@ -244,9 +178,7 @@ fn read_operations() -> Vec<Operation> {
             Route::get("/v1/run_status/{run_id}"),
             Scope::Read,
             "Returns a run in the legacy format; canceled runs are shown as failed.",
-            |context: CallContext, one: OneRun| async move {
-                Ok(legacy(context.service.core.run(&one.run_id).await?.run))
-            },
+            legacy_status,
         )
         .aliases([Route::get("/run_status/{run_id}")]),
     ]
@@ -259,14 +191,7 @@ fn command_operations() -> Vec<Operation> {
             Route::post("/v1/runs/{run_id}/approve"),
             Scope::Decide,
             "Approves a waiting step, identified by step and inputs digest; the run continues.",
-            |context: CallContext, ask: Approval| async move {
-                let Approval { run_id, step, inputs_digest, approver, notes, choice, result } = ask;
-                let approver = context.caller.name(approver);
-                let verdict = Verdict::Approve;
-                let decision =
-                    RunCommand::Decide { verdict, step, inputs_digest, approver, notes, choice, result };
-                send_command(&context, &run_id, decision).await
-            },
+            approve,
         )
         .hints(Hints { destructive: true, ..COMMAND_HINTS }),
         Operation::new(
@@ -274,14 +199,7 @@ fn command_operations() -> Vec<Operation> {
             Route::post("/v1/runs/{run_id}/deny"),
             Scope::Decide,
             "Denies a waiting step and cancels the run.",
-            |context: CallContext, ask: Denial| async move {
-                let Denial { run_id, step, inputs_digest, approver, notes, choice, result } = ask;
-                let approver = context.caller.name(approver);
-                let verdict = Verdict::Deny;
-                let decision =
-                    RunCommand::Decide { verdict, step, inputs_digest, approver, notes, choice, result };
-                send_command(&context, &run_id, decision).await
-            },
+            deny,
         )
         .hints(COMMAND_HINTS),
         Operation::new(
@@ -289,12 +207,7 @@ fn command_operations() -> Vec<Operation> {
             Route::post("/v1/runs/{run_id}/resume"),
             Scope::Run,
             "Resumes a paused or failed run, optionally from a checkpoint and with corrected inputs.",
-            |context: CallContext, ask: Resumption| async move {
-                let Resumption { run_id, checkpoint_id: checkpoint, inputs, despite_change, by } = ask;
-                let by = context.caller.name(by);
-                send_command(&context, &run_id, RunCommand::Resume { checkpoint, inputs, despite_change, by })
-                    .await
-            },
+            resume,
         )
         .hints(MUTATING_HINTS),
         Operation::new(
@@ -302,11 +215,7 @@ fn command_operations() -> Vec<Operation> {
             Route::post("/v1/runs/{run_id}/signal"),
             Scope::Run,
             "Sends a signal to a run.",
-            |context: CallContext, ask: SignalArguments| async move {
-                let SignalArguments { run_id, name, payload, by } = ask;
-                let by = context.caller.name(by);
-                send_command(&context, &run_id, RunCommand::Signal { name, payload, by }).await
-            },
+            signal,
         )
         .aliases([Route::post("/v1/runs/{run_id}/signals/{name}")]),
         Operation::new(
@@ -314,7 +223,7 @@ fn command_operations() -> Vec<Operation> {
             Route::post("/v1/runs/{run_id}/cancel"),
             Scope::Run,
             "Cancels a run and kills its scripts.",
-            |context: CallContext, ask: RunCommandArguments| async move { cancel(&context, ask).await },
+            cancel,
         )
         .hints(Hints { destructive: true, ..COMMAND_HINTS }),
         Operation::new(
@@ -322,9 +231,7 @@ fn command_operations() -> Vec<Operation> {
             Route::post("/v1/run_cancel/{run_id}"),
             Scope::Run,
             "Cancels a run and returns it in the legacy format.",
-            |context: CallContext, ask: RunCommandArguments| async move {
-                Ok(legacy(cancel(&context, ask).await?.run))
-            },
+            cancel_legacy,
         )
         .aliases([Route::post("/run_cancel/{run_id}")])
         .hints(Hints { destructive: true, ..COMMAND_HINTS }),
@@ -333,11 +240,7 @@ fn command_operations() -> Vec<Operation> {
             Route::post("/v1/runs/{run_id}/replay"),
             Scope::Run,
             "Starts a new run from a checkpoint of this one.",
-            |context: CallContext, ask: Branch| async move {
-                let Branch { run_id, checkpoint_id: checkpoint, by } = ask;
-                let by = context.caller.name(by);
-                send_command(&context, &run_id, RunCommand::Replay { checkpoint, by }).await
-            },
+            replay,
         )
         .hints(MUTATING_HINTS),
         Operation::new(
@@ -345,13 +248,142 @@ fn command_operations() -> Vec<Operation> {
             Route::post("/v1/runs/{run_id}/fork"),
             Scope::Run,
             "Creates a paused run from a checkpoint of this one.",
-            |context: CallContext, ask: Branch| async move {
-                let Branch { run_id, checkpoint_id: checkpoint, by } = ask;
-                let by = context.caller.name(by);
-                send_command(&context, &run_id, RunCommand::Fork { checkpoint, by }).await
-            },
+            fork,
         ),
     ]
+}
+
+async fn execute_skill(context: CallContext, mut ask: Execution) -> Result<Executed, Error> {
+    let trace = ask.include_trace;
+    // Waited for below, where the run is reported first.
+    ask.options.wait = false;
+    let launched = launch(&context, ask).await?;
+    execute::wait_for_completion(&context, launched, trace).await
+}
+
+async fn start_attachment(context: CallContext, ask: Attachment) -> Result<Attached, Error> {
+    let request = attachment(&context, ask)?;
+    attach_until(&context, request).await
+}
+
+async fn preview_attachment(context: CallContext, ask: Attachment) -> Result<AttachPreview, Error> {
+    let request = attachment(&context, ask)?;
+    context.service.core.attach_preview(request).await
+}
+
+async fn list_targets(context: CallContext, ask: TargetsLike) -> Result<TargetList, Error> {
+    let TargetsLike { target_type, text, limit } = ask;
+    let sessions = context.caller.session_access();
+    let targets = context.service.core.target_choices(target_type, &text, limit, &sessions, None).await?;
+    Ok(TargetList { targets })
+}
+
+async fn store_artifact(context: CallContext, ask: ArtifactContent) -> Result<StoredArtifact, Error> {
+    let artifact = new_artifact(&context, ask)?;
+    context.service.core.store_artifact(artifact).await
+}
+
+async fn list_runs(context: CallContext, ask: RunListArguments) -> Result<RunPage, Error> {
+    let RunListArguments { states, skill_id, text, trace_id, r#where, cursor, limit } = ask;
+    context.caller.may_filter(r#where.as_deref())?;
+    let filter = RunFilter {
+        states,
+        skill_id,
+        text,
+        trace_id: trace_id.filter(|id| !id.trim().is_empty()),
+        r#where,
+        cursor,
+        limit,
+    };
+    context.service.core.runs(filter).await
+}
+
+async fn show_run(context: CallContext, one: OneRun) -> Result<RunDetail, Error> {
+    let mut detail = context.service.core.run(&one.run_id).await?;
+    // A caller with a key decides under the key's name, not under the account of the service.
+    if let (Some(preview), Some(approver)) = (&mut detail.sheet, context.caller.approver()) {
+        preview.approver = Some(approver);
+    }
+    Ok(detail)
+}
+
+async fn list_checkpoints(context: CallContext, ask: RunCheckpoints) -> Result<CheckpointList, Error> {
+    let RunCheckpoints { run_id, before, limit } = ask;
+    context.service.core.run_checkpoints(&run_id, before, limit).await
+}
+
+async fn run_events(context: CallContext, ask: RunEvents) -> Result<EventList, Error> {
+    let RunEvents { run_id, after, limit, wait_ms } = ask;
+    let events = context.service.core.run_events(Some(&run_id), after, limit, checked_wait(wait_ms)?).await?;
+    Ok(EventList { events, log: context.service.core.event_log().await? })
+}
+
+async fn all_events(context: CallContext, ask: AllEvents) -> Result<EventList, Error> {
+    let AllEvents { after, limit, wait_ms } = ask;
+    let mut wait_ms = checked_wait(wait_ms)?;
+    if after > context.service.core.newest_event().await? {
+        // The number is from another store, as the caller can see by the log: do not wait for what may never come.
+        wait_ms = 0;
+    }
+    let events = context.service.core.run_events(None, after, limit, wait_ms).await?;
+    Ok(EventList { events, log: context.service.core.event_log().await? })
+}
+
+async fn newest_event(context: CallContext, _: Nothing) -> Result<NewestEvent, Error> {
+    let log = context.service.core.event_log().await?;
+    Ok(NewestEvent { newest: context.service.core.newest_event().await?, log })
+}
+
+async fn wait_for_run(context: CallContext, one: OneRun) -> Result<RunRecord, Error> {
+    context.service.core.wait_for_completion(&one.run_id, context.caller.leave.clone()).await
+}
+
+async fn legacy_status(context: CallContext, one: OneRun) -> Result<LegacyStatus, Error> {
+    Ok(legacy(context.service.core.run(&one.run_id).await?.run))
+}
+
+async fn approve(context: CallContext, ask: Approval) -> Result<CommandResult, Error> {
+    let Approval { run_id, step, inputs_digest, approver, notes, choice, result } = ask;
+    let approver = context.caller.name(approver);
+    let verdict = Verdict::Approve;
+    let decision = RunCommand::Decide { verdict, step, inputs_digest, approver, notes, choice, result };
+    send_command(&context, &run_id, decision).await
+}
+
+async fn deny(context: CallContext, ask: Denial) -> Result<CommandResult, Error> {
+    let Denial { run_id, step, inputs_digest, approver, notes, choice, result } = ask;
+    let approver = context.caller.name(approver);
+    let verdict = Verdict::Deny;
+    let decision = RunCommand::Decide { verdict, step, inputs_digest, approver, notes, choice, result };
+    send_command(&context, &run_id, decision).await
+}
+
+async fn resume(context: CallContext, ask: Resumption) -> Result<CommandResult, Error> {
+    let Resumption { run_id, checkpoint_id: checkpoint, inputs, despite_change, by } = ask;
+    let by = context.caller.name(by);
+    send_command(&context, &run_id, RunCommand::Resume { checkpoint, inputs, despite_change, by }).await
+}
+
+async fn signal(context: CallContext, ask: SignalArguments) -> Result<CommandResult, Error> {
+    let SignalArguments { run_id, name, payload, by } = ask;
+    let by = context.caller.name(by);
+    send_command(&context, &run_id, RunCommand::Signal { name, payload, by }).await
+}
+
+async fn cancel_legacy(context: CallContext, ask: RunCommandArguments) -> Result<LegacyStatus, Error> {
+    Ok(legacy(cancel(context, ask).await?.run))
+}
+
+async fn replay(context: CallContext, ask: Branch) -> Result<CommandResult, Error> {
+    let Branch { run_id, checkpoint_id: checkpoint, by } = ask;
+    let by = context.caller.name(by);
+    send_command(&context, &run_id, RunCommand::Replay { checkpoint, by }).await
+}
+
+async fn fork(context: CallContext, ask: Branch) -> Result<CommandResult, Error> {
+    let Branch { run_id, checkpoint_id: checkpoint, by } = ask;
+    let by = context.caller.name(by);
+    send_command(&context, &run_id, RunCommand::Fork { checkpoint, by }).await
 }
 
 /// Checks the maximum wait.
@@ -399,12 +431,12 @@ async fn attach_until(context: &CallContext, request: AttachRequest) -> Result<A
     context.service.core.attach_until(request, leave, observer).await
 }
 
-async fn attach(context: &CallContext, ask: Attachment) -> Result<AttachmentWithEvents, Error> {
+async fn attach(context: CallContext, ask: Attachment) -> Result<AttachmentWithEvents, Error> {
     let trace = ask.include_trace;
-    let mut request = attachment(context, ask)?;
+    let mut request = attachment(&context, ask)?;
     request.options.wait = true;
-    let attached = execute::attached(context, attach_until(context, request).await?).await?;
-    let trace = if trace { Some(execute::trace_of(context, &attached.execution).await?) } else { None };
+    let attached = execute::attached(&context, attach_until(&context, request).await?).await?;
+    let trace = if trace { Some(execute::trace_of(&context, &attached.execution).await?) } else { None };
     Ok(AttachmentWithEvents { attached, trace })
 }
 
@@ -424,9 +456,9 @@ struct AttachmentWithEvents {
     trace: Option<Vec<skills_store::RunEvent>>,
 }
 
-async fn cancel(context: &CallContext, ask: RunCommandArguments) -> Result<CommandResult, Error> {
+async fn cancel(context: CallContext, ask: RunCommandArguments) -> Result<CommandResult, Error> {
     let by = context.caller.name(ask.by);
-    send_command(context, &ask.run_id, RunCommand::Cancel { by }).await
+    send_command(&context, &ask.run_id, RunCommand::Cancel { by }).await
 }
 
 async fn send_command(context: &CallContext, run: &str, command: RunCommand) -> Result<CommandResult, Error> {
@@ -435,14 +467,10 @@ async fn send_command(context: &CallContext, run: &str, command: RunCommand) -> 
 
 /// Returns the status for callers of a version without the state `canceled`.
 fn legacy(run: RunRecord) -> LegacyStatus {
-    let status = match run.state {
-        RunState::Canceled => RunState::Failed,
-        state => state,
-    };
     LegacyStatus {
         run_id: run.id,
         skill_id: run.skill_id,
-        status: status.to_string(),
+        status: run.state.legacy().to_string(),
         progress: run.progress,
         outputs: run.outputs,
         error: run.error,

@@ -53,8 +53,8 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Read,
             "Returns the caller's principal and scopes.",
             |context: CallContext, _: Nothing| async move {
-                let known = |who: Principal| CallerView { name: Some(who.name), scopes: who.scopes };
-                Ok(context.caller.principal.map_or_else(CallerView::anyone, known))
+                let view = |who: Principal| CallerView { name: Some(who.name), scopes: who.scopes };
+                Ok(context.caller.principal.map_or_else(CallerView::anyone, view))
             },
         ),
         Operation::new(

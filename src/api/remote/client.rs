@@ -164,8 +164,8 @@ impl Client for Remote {
     }
 
     async fn client_profiles(&self) -> Result<Vec<(String, String)>, Error> {
-        let known: ClientProfileList = self.inner.ask("client.list", Arguments::new()).await?;
-        Ok(known.clients.into_iter().map(|profile| (profile.id, profile.name)).collect())
+        let list: ClientProfileList = self.inner.ask("client.list", Arguments::new()).await?;
+        Ok(list.clients.into_iter().map(|profile| (profile.id, profile.name)).collect())
     }
 
     async fn diagnostics(&self) -> Result<Diagnostics, Error> {

@@ -92,18 +92,18 @@ impl CommandSender {
         let mut detail: RunDetail =
             self.inner.ask("run.show", to_arguments(&OneRun { run_id: run.to_owned() })?).await?;
         // The service returns its own account; the user who decides is here, unless the key has a name.
-        let Some(sheet) = &mut detail.sheet else { return Ok(detail) };
+        let Some(preview) = &mut detail.sheet else { return Ok(detail) };
         if self.inner.wire.has_key() {
             match self.inner.ask("runtime.caller", Arguments::new()).await {
-                Ok(caller) => set_approver(sheet, caller),
-                // Failing to look up the owner of the key must not hide the sheet of the run.
+                Ok(caller) => set_approver(preview, caller),
+                // Failing to look up the owner of the key must not hide the decision preview of the run.
                 Err(error) => {
                     tracing::warn!("cannot look up the owner of the key: {error}");
-                    sheet.approver = None;
+                    preview.approver = None;
                 }
             }
         } else if let Some(user) = &self.user {
-            sheet.approver = Some((user.clone(), OS_ACCOUNT.to_owned()));
+            preview.approver = Some((user.clone(), OS_ACCOUNT.to_owned()));
         }
         Ok(detail)
     }
@@ -202,16 +202,16 @@ fn result_from_run(run: RunRecord, recorded: &RecordedDecision) -> CommandResult
 }
 
 /// Sets the user of this dialog to the owner of the key, and states it if the key may not decide.
-fn set_approver(sheet: &mut DecisionPreview, caller: CallerView) {
+fn set_approver(preview: &mut DecisionPreview, caller: CallerView) {
     let Some(name) = caller.name else { return };
     if !caller.scopes.contains(&Scope::Decide) {
         let scope = Scope::Decide;
-        sheet.missing_scope = Some(scope);
-        sheet.blocked = Some(format!(
+        preview.missing_scope = Some(scope);
+        preview.blocked = Some(format!(
             "the key {name} lacks the scope `{scope}`, which decisions require; use a key that has it"
         ));
     }
-    sheet.approver = Some((name, KEY_OWNER.to_owned()));
+    preview.approver = Some((name, KEY_OWNER.to_owned()));
 }
 
 #[cfg(test)]
@@ -224,16 +224,16 @@ mod tests {
 
     #[test]
     fn decision_names_the_key_and_its_missing_permission() {
-        let sheet = json!({
+        let preview = json!({
             "run": "r1", "skill_id": "pay", "headline": "", "step": "pay", "place": [1, 1], "outcome_unknown": false,
             "capability": "", "capability_note": "", "binding": "", "isolation": "", "why": "", "irreversible": null,
             "inputs": {}, "inputs_digest": "9f", "approver": ["uid 0", "OS account"], "since_ms": 0, "expires_ms": null,
         });
         let on = |name: Option<&str>, scopes: &[Scope]| {
-            let mut sheet: DecisionPreview = serde_json::from_value(sheet.clone()).unwrap();
+            let mut preview: DecisionPreview = serde_json::from_value(preview.clone()).unwrap();
             let scopes = scopes.iter().copied().collect::<BTreeSet<_>>();
-            set_approver(&mut sheet, CallerView { name: name.map(str::to_owned), scopes });
-            (sheet.approver.unwrap().0, sheet.blocked)
+            set_approver(&mut preview, CallerView { name: name.map(str::to_owned), scopes });
+            (preview.approver.unwrap().0, preview.blocked)
         };
         assert_eq!(on(Some("adm"), &[Scope::Read, Scope::Decide]), ("adm".to_owned(), None));
         let (name, blocked) = on(Some("op"), &[Scope::Read, Scope::Run]);

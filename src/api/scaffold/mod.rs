@@ -92,9 +92,9 @@ struct NewFile {
 
 /// Returns why a text cannot be the id of a new skill.
 pub fn id_problem(id: &str) -> Option<String> {
-    let known = id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+    let has_valid_letters = id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
     let hyphens = id.starts_with('-') || id.ends_with('-') || id.contains("--");
-    let valid = known && !hyphens && (1..=64).contains(&id.len());
+    let valid = has_valid_letters && !hyphens && (1..=64).contains(&id.len());
     (!valid).then(|| {
         format!(
             "`{id}` is not a valid id: expected 1 to 64 lowercase letters, digits and \
@@ -310,10 +310,10 @@ fn golden(spec: &Scaffold, parent: &Path) -> Result<Option<(GoldenFile, usize)>,
         // JSON strings are valid YAML, whatever they contain.
         text += &format!("- query: {}\n  expect: [{}]\n", template::scalar(query), spec.id);
     }
-    let known =
+    let count_before =
         if before.trim().is_empty() { 0 } else { golden_yaml(&before).map_err(|e| e.to_string())?.len() };
     match golden_yaml(&text) {
-        Ok(cases) if cases.len() == known + queries.len() => {
+        Ok(cases) if cases.len() == count_before + queries.len() => {
             let edit = GoldenFile { file, before: real.map(|real| (real, before)), text };
             Ok(Some((edit, queries.len())))
         }

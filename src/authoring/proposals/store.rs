@@ -431,15 +431,15 @@ impl ProposalStore {
     /// # Errors
     /// Returns `NotFound`, or `Damaged` if its file is invalid.
     pub fn find(&self, id: &str) -> Result<Proposal, ProposalError> {
-        let not_found = |known| ProposalError::NotFound { id: id.to_owned(), known };
+        let not_found = |ids| ProposalError::NotFound { id: id.to_owned(), known: ids };
         let Some(folder) = self.open()? else { return Err(not_found(Vec::new())) };
         let entries = folder.entries("").map_err(|refusal| failed(&self.folder)(refusal.into()))?;
-        let known: Vec<String> = entries
+        let ids: Vec<String> = entries
             .into_iter()
             .filter_map(|entry| Some(entry.name.strip_suffix(".md")?.to_owned()))
             .collect();
         // Only names in the folder are opened: an id is never used as a path.
-        if known.iter().any(|name| name == id) { self.read(&folder, id) } else { Err(not_found(known)) }
+        if ids.iter().any(|name| name == id) { self.read(&folder, id) } else { Err(not_found(ids)) }
     }
 
     /// Checks the name and the facts of a file, and completes an approval whose end was not recorded: the files show

@@ -122,13 +122,13 @@ impl Log {
         Ok(lock)
     }
 
-    /// Appends entries in one write. `known` is the end of the file after this process's last write; it is read again
-    /// if another process has written since.
+    /// Appends entries in one write. `last_end` is the end of the file after this process's last write; it is read
+    /// again if another process has written since.
     pub(super) fn append(
         &self,
         entries: Vec<Entry>,
         at_ms: i64,
-        known: &mut Option<End>,
+        last_end: &mut Option<End>,
     ) -> Result<(), AuditError> {
         if self.mode == Mode::Off || entries.is_empty() {
             return Ok(());
@@ -137,9 +137,10 @@ impl Log {
         let failed = self.failed("writing to it");
         let mut file = private_files::open_append(&self.file()).map_err(&failed)?;
         let metadata = file.metadata().map_err(&failed)?;
-        let same = known.as_ref().is_some_and(|end| end.len == metadata.len() && end.file == id(&metadata));
+        let same =
+            last_end.as_ref().is_some_and(|end| end.len == metadata.len() && end.file == id(&metadata));
         let mut bytes = Vec::new();
-        let mut end = match known.take() {
+        let mut end = match last_end.take() {
             Some(end) if same => end,
             before => self.end(&mut file, &metadata, at_ms, before.as_ref(), None, &mut bytes)?,
         };
@@ -155,12 +156,12 @@ impl Log {
             file.sync_data().map_err(&failed)?;
         }
         end.len = metadata.len() + bytes.len() as u64;
-        *known = Some(end);
+        *last_end = Some(end);
         Ok(())
     }
 
     /// Writes the anchor of the log after syncing the log to the disk; returns `None` if there is nothing to anchor.
-    pub(super) fn write_anchor(&self, known: &mut Option<End>) -> Result<Option<Anchor>, AuditError> {
+    pub(super) fn write_anchor(&self, last_end: &mut Option<End>) -> Result<Option<Anchor>, AuditError> {
         if self.mode == Mode::Off || !self.file().exists() {
             return Ok(None);
         }
@@ -168,17 +169,18 @@ impl Log {
         let failed = self.failed("anchoring it");
         let mut file = private_files::open_append(&self.file()).map_err(&failed)?;
         let metadata = file.metadata().map_err(&failed)?;
-        let same = known.as_ref().is_some_and(|end| end.len == metadata.len() && end.file == id(&metadata));
+        let same =
+            last_end.as_ref().is_some_and(|end| end.len == metadata.len() && end.file == id(&metadata));
         if !same {
             let mut unreported = Vec::new();
-            let end = self.end(&mut file, &metadata, 0, known.as_ref(), None, &mut unreported)?;
+            let end = self.end(&mut file, &metadata, 0, last_end.as_ref(), None, &mut unreported)?;
             if !unreported.is_empty() {
                 // A line must record a defect first, which the next entry does.
                 return Ok(None);
             }
-            *known = Some(end);
+            *last_end = Some(end);
         }
-        let Some(end) = known.as_ref().filter(|end| end.seq > 0) else { return Ok(None) };
+        let Some(end) = last_end.as_ref().filter(|end| end.seq > 0) else { return Ok(None) };
         let anchor = Anchor { seq: end.seq, head: end.prev.clone() };
         if self.anchor()?.as_ref() != Some(&anchor) {
             file.sync_data().map_err(&failed)?;
@@ -193,7 +195,7 @@ impl Log {
         &self,
         stored: &Anchor,
         at_ms: i64,
-        known: &mut Option<End>,
+        last_end: &mut Option<End>,
     ) -> Result<(), AuditError> {
         if self.mode == Mode::Off {
             return Ok(());
@@ -203,12 +205,12 @@ impl Log {
         let mut file = private_files::open_append(&self.file()).map_err(&failed)?;
         let metadata = file.metadata().map_err(&failed)?;
         let mut bytes = Vec::new();
-        let mut end = self.end(&mut file, &metadata, at_ms, known.as_ref(), Some(stored), &mut bytes)?;
+        let mut end = self.end(&mut file, &metadata, at_ms, last_end.as_ref(), Some(stored), &mut bytes)?;
         if !bytes.is_empty() {
             file.write_all(&bytes).and_then(|()| file.sync_data()).map_err(&failed)?;
             end.len += bytes.len() as u64;
         }
-        *known = Some(end);
+        *last_end = Some(end);
         Ok(())
     }
 
@@ -253,9 +255,9 @@ impl Log {
             size = size.saturating_mul(8);
         }
         let (complete, torn) = lines(&tail);
-        let known = complete.iter().rev().find_map(|raw| serde_json::from_slice::<Line>(raw).ok());
+        let last_line = complete.iter().rev().find_map(|raw| serde_json::from_slice::<Line>(raw).ok());
         // The anchor line has the number of the line after it, and represents the last purged line.
-        let (seq, anchored) = known.as_ref().map_or((0, None), |line| match line.kind.as_str() {
+        let (seq, anchored) = last_line.as_ref().map_or((0, None), |line| match line.kind.as_str() {
             ANCHOR => (line.seq.saturating_sub(1), Some(line.prev.clone())),
             _ => (line.seq, None),
         });

@@ -29,13 +29,13 @@ pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Exit, Failure> {
     let mut reporter = cx.reporter();
     // The checks report problems of the skill, in order; the contract is only used here to type the inputs.
     let contract = client.contract(&args.skill).await.ok();
-    let known =
+    let types =
         contract.as_ref().map_or(InputTypes::Nothing, |view| InputTypes::Declared(&view.contract.inputs));
     let request = AttachRequest {
         skill: args.skill.clone(),
         target_type: args.target_type.to_string(),
         target_ref: args.target_ref.clone(),
-        inputs: inputs::gather(&args.inputs, known, &cx.cwd)?,
+        inputs: inputs::gather(&args.inputs, types, &cx.cwd)?,
         options: launch::options(&args.exec, &cx.cwd)?,
         started_by: None,
         sessions: skills_api::SessionAccess::default(),

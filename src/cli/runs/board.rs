@@ -79,113 +79,158 @@ fn sparkline(slices: &[u32], cells: usize, unicode: bool) -> String {
 }
 
 fn render(board: &Board, hours: u32, thresholds: Thresholds, look: TerminalCaps) -> String {
-    let mut out = String::new();
-    let count = |states: &[RunState]| states.iter().filter_map(|state| board.counts.get(state)).sum::<u64>();
-    let completed = board.completed_runs();
-    let oldest = board
-        .oldest_waiting_ms
-        .map_or_else(String::new, |since| format!(", oldest {}", clock::age(board.now_ms - since)));
-    let _ = writeln!(
-        out,
-        "{}, {} running, {} waiting for a signal, {} pending, {} paused; last {hours} h: {} failed, \
-         {} completed, {} canceled",
-        TextStyle::Strong.paint(
-            &format!("{} waiting for approval{oldest}", grouped(count(&[RunState::WaitingForHuman]))),
-            look.color
-        ),
-        grouped(count(&[RunState::Running, RunState::Replaying])),
-        grouped(count(&[RunState::WaitingForSignal])),
-        grouped(count(&[RunState::Pending]).saturating_sub(board.paused())),
-        grouped(board.paused()),
-        grouped(board.failed_runs()),
-        grouped(completed),
-        grouped(board.canceled_runs()),
-    );
+    let widths = ColumnWidths::of(look);
+    let mut out = summary(board, hours, look);
     if board.truncated {
         let _ =
             writeln!(out, "{}", TextStyle::Warn.paint("Only the newest ended runs are counted.", look.color));
     }
-    let available = look.text_width(120);
-    let title_width = available.saturating_sub(54).clamp(24, 44);
-    let step_width = if available < 100 { 14 } else { 20 };
-    let last_width = available.saturating_sub(title_width + step_width + 18).max(22);
-    let mut group = |name: &str, runs: &[BoardRun], last: &dyn Fn(&BoardRun) -> String| {
-        if runs.is_empty() {
-            return;
-        }
-        let _ = writeln!(out, "\n{}", TextStyle::Muted.paint(name, look.color));
-        for run in runs.iter().take(MAX_ROWS) {
-            let title = match run.distinction.as_str() {
-                "" => fit(&safe_text::line(&run.title), title_width, look.unicode),
-                other => {
-                    fit_end(&format!("{}  {other}", safe_text::line(&run.title)), title_width, look.unicode)
-                }
-            };
-            let step = run.step.as_deref().map(|step| safe_text::line(step).into_owned()).unwrap_or_default();
-            let (done, all) = run.progress;
-            let at = fit(&format!("{done}/{all} {step}"), step_width, look.unicode);
-            let id = status::short(&run.run.0);
-            let _ = writeln!(out, "  {} {id}  {title}  {at}  {}", sign(run.state, look), last(run));
-        }
-        if runs.len() > MAX_ROWS {
-            let _ = writeln!(out, "  {} more", runs.len() - MAX_ROWS);
-        }
-    };
-    let waits = |run: &BoardRun| {
-        let deadline = thresholds.deadline(run.expires_ms, board.now_ms, look);
-        let assigned = run.assigned.as_ref().map(|to| format!("assigned to {}", safe_text::line(to)));
-        let notes = run.wait_notes().map(|note| safe_text::line(note).into_owned());
-        let notes = notes.chain(assigned).collect::<Vec<_>>().join(", ");
-        if notes.is_empty() {
-            return deadline;
-        }
-        // A terminal would wrap them within a word.
-        let is_long = look.terminal && DEADLINE_WIDTH + cells(&notes) > last_width;
-        let separator = if is_long { "\n      " } else { ", " };
-        let notes = if run.outcome_unknown { TextStyle::Warn.paint(&notes, look.color) } else { notes };
-        format!("{deadline}{separator}{notes}")
-    };
-    group("waiting for approval, nearest deadline first", &board.waiting, &waits);
-    let runs_for = |run: &BoardRun| match &run.signal {
-        Some(signal) => cut(&format!("signal {}", safe_text::line(signal)), last_width, look.unicode),
-        None if run.is_paused() => "paused until resumed".to_owned(),
-        None if run.state == RunState::Pending => {
-            format!("pending {}", clock::age(board.now_ms - run.since_ms))
-        }
-        None => format!("started {} ago", clock::age(board.now_ms - run.created_ms)),
-    };
-    group("in progress", &board.running, &runs_for);
-    let bars = available.saturating_sub(title_width + 24).clamp(8, 64);
-    if !board.failed.is_empty() {
-        let _ = writeln!(
-            out,
-            "\n{}",
-            TextStyle::Muted.paint(&format!("failed, last {hours} h, by reason"), look.color)
-        );
-        for reason in board.failed.iter().take(MAX_ROWS) {
-            let _ = writeln!(
-                out,
-                "  {} {:>6}  {}  {}  last {} ago",
-                sign(RunState::Failed, look),
-                grouped(reason.runs),
-                fit(&safe_text::line(&reason.reason), title_width, look.unicode),
-                TextStyle::Bad.paint(&sparkline(&reason.slices, bars, look.unicode), look.color),
-                clock::age(board.now_ms - reason.last_ms),
-            );
-        }
-    }
+    out += &group("waiting for approval, nearest deadline first", &board.waiting, &widths, look, |run| {
+        waiting_note(run, thresholds, board.now_ms, &widths, look)
+    });
+    out += &group("in progress", &board.running, &widths, look, |run| {
+        progress_note(run, board.now_ms, &widths, look)
+    });
+    out += &failures(board, hours, &widths, look);
+    let completed = board.completed_runs();
     if completed > 0 {
         let _ = writeln!(
             out,
             "\n  {} {:>6}  {}  {}",
             sign(RunState::Completed, look),
             grouped(completed),
-            fit("completed", title_width, look.unicode),
-            sparkline(&board.completed, bars, look.unicode),
+            fit("completed", widths.title, look.unicode),
+            sparkline(&board.completed, widths.bars, look.unicode),
         );
     }
     out.push('\n');
     out + &workers(&board.workers, board.now_ms, look)
+}
+
+/// Widths of the columns of runs and reasons, in cells.
+struct ColumnWidths {
+    title: usize,
+    step: usize,
+    last: usize,
+    bars: usize,
+}
+
+impl ColumnWidths {
+    fn of(look: TerminalCaps) -> Self {
+        let available = look.text_width(120);
+        let title = available.saturating_sub(54).clamp(24, 44);
+        let step = if available < 100 { 14 } else { 20 };
+        let last = available.saturating_sub(title + step + 18).max(22);
+        let bars = available.saturating_sub(title + 24).clamp(8, 64);
+        Self { title, step, last, bars }
+    }
+}
+
+/// Renders the counts by state, in one line.
+fn summary(board: &Board, hours: u32, look: TerminalCaps) -> String {
+    let count = |states: &[RunState]| states.iter().filter_map(|state| board.counts.get(state)).sum::<u64>();
+    let oldest = board
+        .oldest_waiting_ms
+        .map_or_else(String::new, |since| format!(", oldest {}", clock::age(board.now_ms - since)));
+    let waiting = format!("{} waiting for approval{oldest}", grouped(count(&[RunState::WaitingForHuman])));
+    format!(
+        "{}, {} running, {} waiting for a signal, {} pending, {} paused; last {hours} h: {} failed, \
+         {} completed, {} canceled\n",
+        TextStyle::Strong.paint(&waiting, look.color),
+        grouped(count(&[RunState::Running, RunState::Replaying])),
+        grouped(count(&[RunState::WaitingForSignal])),
+        grouped(count(&[RunState::Pending]).saturating_sub(board.paused())),
+        grouped(board.paused()),
+        grouped(board.failed_runs()),
+        grouped(board.completed_runs()),
+        grouped(board.canceled_runs()),
+    )
+}
+
+/// Renders a heading and a row for each run, which ends with its note; nothing without runs.
+fn group(
+    heading: &str,
+    runs: &[BoardRun],
+    widths: &ColumnWidths,
+    look: TerminalCaps,
+    note: impl Fn(&BoardRun) -> String,
+) -> String {
+    if runs.is_empty() {
+        return String::new();
+    }
+    let mut out = format!("\n{}\n", TextStyle::Muted.paint(heading, look.color));
+    for run in runs.iter().take(MAX_ROWS) {
+        let title = match run.distinction.as_str() {
+            "" => fit(&safe_text::line(&run.title), widths.title, look.unicode),
+            other => {
+                fit_end(&format!("{}  {other}", safe_text::line(&run.title)), widths.title, look.unicode)
+            }
+        };
+        let step = run.step.as_deref().map(|step| safe_text::line(step).into_owned()).unwrap_or_default();
+        let (done, all) = run.progress;
+        let at = fit(&format!("{done}/{all} {step}"), widths.step, look.unicode);
+        let id = status::short(&run.run.0);
+        let _ = writeln!(out, "  {} {id}  {title}  {at}  {}", sign(run.state, look), note(run));
+    }
+    if runs.len() > MAX_ROWS {
+        let _ = writeln!(out, "  {} more", runs.len() - MAX_ROWS);
+    }
+    out
+}
+
+/// Describes how long a run waits and for whom.
+fn waiting_note(
+    run: &BoardRun,
+    thresholds: Thresholds,
+    now_ms: i64,
+    widths: &ColumnWidths,
+    look: TerminalCaps,
+) -> String {
+    let deadline = thresholds.deadline(run.expires_ms, now_ms, look);
+    let assigned = run.assigned.as_ref().map(|to| format!("assigned to {}", safe_text::line(to)));
+    let notes = run.wait_notes().map(|note| safe_text::line(note).into_owned());
+    let notes = notes.chain(assigned).collect::<Vec<_>>().join(", ");
+    if notes.is_empty() {
+        return deadline;
+    }
+    // A terminal would wrap them within a word.
+    let is_long = look.terminal && DEADLINE_WIDTH + cells(&notes) > widths.last;
+    let separator = if is_long { "\n      " } else { ", " };
+    let notes = if run.outcome_unknown { TextStyle::Warn.paint(&notes, look.color) } else { notes };
+    format!("{deadline}{separator}{notes}")
+}
+
+/// Describes what a run in progress waits for, or since when it runs.
+fn progress_note(run: &BoardRun, now_ms: i64, widths: &ColumnWidths, look: TerminalCaps) -> String {
+    match &run.signal {
+        Some(signal) => cut(&format!("signal {}", safe_text::line(signal)), widths.last, look.unicode),
+        None if run.is_paused() => "paused until resumed".to_owned(),
+        None if run.state == RunState::Pending => {
+            format!("pending {}", clock::age(now_ms - run.since_ms))
+        }
+        None => format!("started {} ago", clock::age(now_ms - run.created_ms)),
+    }
+}
+
+/// Renders the reasons of failures with their frequency over time; nothing without failures.
+fn failures(board: &Board, hours: u32, widths: &ColumnWidths, look: TerminalCaps) -> String {
+    if board.failed.is_empty() {
+        return String::new();
+    }
+    let heading = format!("failed, last {hours} h, by reason");
+    let mut out = format!("\n{}\n", TextStyle::Muted.paint(&heading, look.color));
+    for reason in board.failed.iter().take(MAX_ROWS) {
+        let _ = writeln!(
+            out,
+            "  {} {:>6}  {}  {}  last {} ago",
+            sign(RunState::Failed, look),
+            grouped(reason.runs),
+            fit(&safe_text::line(&reason.reason), widths.title, look.unicode),
+            TextStyle::Bad.paint(&sparkline(&reason.slices, widths.bars, look.unicode), look.color),
+            clock::age(board.now_ms - reason.last_ms),
+        );
+    }
+    out
 }
 
 fn sign(state: RunState, look: TerminalCaps) -> String {

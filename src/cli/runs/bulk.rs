@@ -236,17 +236,17 @@ pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Re
     let mut takes: Vec<(&RunRecord, DecisionPreview)> = Vec::new();
     let mut others: Vec<(&RunRecord, String)> = Vec::new();
     for run in &runs {
-        let sheet = match run.state {
+        let preview = match run.state {
             RunState::WaitingForHuman => client.run(&run.id.0).await?.sheet,
             _ => None,
         };
-        match sheet {
+        match preview {
             None => others.push((run, format!("it is {}", run.state))),
             Some(DecisionPreview { blocked: Some(why), .. }) => others.push((run, why)),
-            Some(sheet) if sheet.outcome_unknown && verdict == Verdict::Approve => {
+            Some(preview) if preview.outcome_unknown && verdict == Verdict::Approve => {
                 others.push((run, "the outcome of its step is unknown; decide it individually".to_owned()));
             }
-            Some(sheet) => takes.push((run, sheet)),
+            Some(preview) => takes.push((run, preview)),
         }
     }
     let name = verdict.to_string();
@@ -254,7 +254,7 @@ pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Re
         return Err(none_accepts(runs.len(), &name).into());
     }
     let chosen = Selection::new(&name, &takes.iter().map(|(run, _)| *run).collect::<Vec<_>>());
-    let digest = set_digest(verdict, takes.iter().map(|(run, sheet)| (run.id.0.as_str(), sheet)));
+    let digest = set_digest(verdict, takes.iter().map(|(run, preview)| (run.id.0.as_str(), preview)));
     if !(args.yes && args.digest.as_ref() == Some(&digest)) {
         let mut reporter = cx.reporter();
         let plain = cx.is_plain();
@@ -283,23 +283,27 @@ pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Re
         }
         confirm(&name, takes.len(), &means)?;
     }
-    let to_command = |sheet: DecisionPreview| RunCommand::Decide {
+    let to_command = |preview: DecisionPreview| RunCommand::Decide {
         verdict,
-        step: Some(sheet.step),
-        inputs_digest: Some(sheet.inputs_digest),
-        approver: args.approver.clone().or_else(|| sheet.approver.map(|(name, _)| name)),
+        step: Some(preview.step),
+        inputs_digest: Some(preview.inputs_digest),
+        approver: args.approver.clone().or_else(|| preview.approver.map(|(name, _)| name)),
         notes: args.notes.clone(),
         choice: None,
         result: None,
     };
-    let commands = chosen.runs.into_iter().zip(takes).map(|(one, (_, sheet))| (one, to_command(sheet)));
+    let commands = chosen.runs.into_iter().zip(takes).map(|(one, (_, preview))| (one, to_command(preview)));
     send(cx, &*client, commands.collect()).await
 }
 
 /// Returns the digest of a set of decisions: of the verdict, and of run, step and inputs of each.
-fn set_digest<'s>(verdict: Verdict, sheets: impl Iterator<Item = (&'s str, &'s DecisionPreview)>) -> String {
-    let mut lines: Vec<String> =
-        sheets.map(|(run, sheet)| format!("{run} {} {}\n", sheet.step, sheet.inputs_digest)).collect();
+fn set_digest<'s>(
+    verdict: Verdict,
+    previews: impl Iterator<Item = (&'s str, &'s DecisionPreview)>,
+) -> String {
+    let mut lines: Vec<String> = previews
+        .map(|(run, preview)| format!("{run} {} {}\n", preview.step, preview.inputs_digest))
+        .collect();
     lines.sort();
     Digest::of(format!("{verdict}\n{}", lines.concat()).as_bytes()).to_string()
 }
@@ -315,23 +319,23 @@ fn decisions(
     let verb = capitalized(&verdict.to_string());
     let mut out = format!("{verb} {}:\n", counted(takes.len(), "run"));
     let distinction = distinguish(takes.iter().map(|(run, _)| *run));
-    for ((run, sheet), differs) in takes.iter().zip(distinction.lines("  ")) {
+    for ((run, preview), differs) in takes.iter().zip(distinction.lines("  ")) {
         let _ = writeln!(
             out,
             "  {}  {}  {}",
             status::short(&run.id.0),
             fit(&safe_text::line(run.title_or_skill()), 44, look.unicode),
-            safe_text::line(&sheet.headline),
+            safe_text::line(&preview.headline),
         );
         if !differs.is_empty() {
             let _ = writeln!(out, "      {differs}");
         }
-        let inputs = format!("step {}, inputs digest {}", sheet.step, sheet.inputs_digest);
+        let inputs = format!("step {}, inputs digest {}", preview.step, preview.inputs_digest);
         let _ = writeln!(out, "      {}", TextStyle::Muted.paint(&safe_text::line(&inputs), look.color));
-        for file in &sheet.files {
+        for file in &preview.files {
             let _ = writeln!(out, "      file {}", safe_text::line(&file.text()));
         }
-        if let Some(warning) = &sheet.irreversible {
+        if let Some(warning) = &preview.irreversible {
             let _ = writeln!(out, "      {}", TextStyle::Warn.paint(&safe_text::line(warning), look.color));
         }
     }
@@ -352,9 +356,9 @@ fn labeled_decisions(
 ) -> String {
     let now_ms = clock::now_ms();
     let mut out = chosen.heading();
-    for (one, (_, sheet)) in chosen.runs.iter().zip(takes) {
+    for (one, (_, preview)) in chosen.runs.iter().zip(takes) {
         let _ = writeln!(out, "{}", one.line(now_ms));
-        let _ = writeln!(out, "{}", line_mode::text::decision_preview(sheet).trim());
+        let _ = writeln!(out, "{}", line_mode::text::decision_preview(preview).trim());
     }
     for (run, why) in others {
         let _ = writeln!(out, "Skipped: run {}, {}.", status::short(&run.id.0), clean(why));
@@ -415,24 +419,25 @@ mod tests {
 
     #[test]
     fn digest_of_a_set_ignores_the_order_of_decisions() {
-        let sheet = detail(RunState::WaitingForHuman).sheet.unwrap();
-        let other = DecisionPreview { inputs_digest: "00".repeat(32), ..sheet.clone() };
-        let of = |sheets: &[(&str, &DecisionPreview)], verdict| set_digest(verdict, sheets.iter().copied());
-        let both = of(&[("a", &sheet), ("b", &sheet)], Verdict::Approve);
-        assert_eq!(both, of(&[("b", &sheet), ("a", &sheet)], Verdict::Approve));
-        assert_ne!(both, of(&[("a", &sheet), ("b", &other)], Verdict::Approve), "other inputs");
-        assert_ne!(both, of(&[("a", &sheet)], Verdict::Approve), "another set");
-        assert_ne!(both, of(&[("a", &sheet), ("b", &sheet)], Verdict::Deny), "another verdict");
+        let preview = detail(RunState::WaitingForHuman).sheet.unwrap();
+        let other = DecisionPreview { inputs_digest: "00".repeat(32), ..preview.clone() };
+        let of =
+            |previews: &[(&str, &DecisionPreview)], verdict| set_digest(verdict, previews.iter().copied());
+        let both = of(&[("a", &preview), ("b", &preview)], Verdict::Approve);
+        assert_eq!(both, of(&[("b", &preview), ("a", &preview)], Verdict::Approve));
+        assert_ne!(both, of(&[("a", &preview), ("b", &other)], Verdict::Approve), "other inputs");
+        assert_ne!(both, of(&[("a", &preview)], Verdict::Approve), "another set");
+        assert_ne!(both, of(&[("a", &preview), ("b", &preview)], Verdict::Deny), "another verdict");
     }
 
     #[test]
     fn labeled_decisions_distinguish_the_runs() {
         let detail = detail(RunState::WaitingForHuman);
-        let sheet = detail.sheet.clone().unwrap();
+        let preview = detail.sheet.clone().unwrap();
         let run = |n: u32| RunRecord { inputs: serde_json::json!({ "n": n }), ..detail.run.clone() };
         let (one, other) = (run(10), run(200));
         let chosen = Selection::new("approve", &[&one, &other]);
-        let text = labeled_decisions(&chosen, &[(&one, sheet.clone()), (&other, sheet)], &[], "0a");
+        let text = labeled_decisions(&chosen, &[(&one, preview.clone()), (&other, preview)], &[], "0a");
         assert!(text.starts_with("Approve 2 runs. The same in all: "), "{text}");
         assert!(text.contains("n=10. Run ") && text.contains("n=200. Run "), "{text}");
     }
@@ -440,11 +445,11 @@ mod tests {
     #[test]
     fn each_decision_is_listed_with_its_digest() {
         let detail = detail(RunState::WaitingForHuman);
-        let sheet = detail.sheet.clone().unwrap();
-        let digest = sheet.inputs_digest.clone();
+        let preview = detail.sheet.clone().unwrap();
+        let digest = preview.inputs_digest.clone();
         let text = decisions(
             Verdict::Approve,
-            &[(&detail.run, sheet)],
+            &[(&detail.run, preview)],
             &[(&detail.run, "it is failed".to_owned())],
             "0a",
             CAPS,

@@ -43,10 +43,10 @@ pub async fn resume(cx: &mut Context, args: &ResumeArgs) -> Result<Exit, Failure
         let unchanged = detail.contract_unchanged == Some(true);
         let contract = client.contract(&detail.run.skill_id).await.ok().filter(|_| unchanged);
         let likely = inputs::suggested(&detail.run.inputs);
-        let known = contract
+        let types = contract
             .as_ref()
             .map_or(InputTypes::Likely(&likely), |view| InputTypes::Declared(&view.contract.inputs));
-        Some(inputs::gather(&args.inputs, known, &cx.cwd)?)
+        Some(inputs::gather(&args.inputs, types, &cx.cwd)?)
     } else {
         None
     };

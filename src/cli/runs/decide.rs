@@ -21,30 +21,30 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
     let id = detail.run.id.0.clone();
     // For a named run that does not wait there is no prompt: the core returns the outcome, or why the decision is
     // rejected.
-    let waits = detail.sheet.as_ref().filter(|sheet| is_meant(args, sheet));
+    let waits = detail.sheet.as_ref().filter(|preview| is_meant(args, preview));
     let mut result = args.result.as_deref().map(|text| commands::json("--result", text, cx)).transpose()?;
     // Stating a result implies that the step completed.
     let mut choice = args.choice.or_else(|| result.as_ref().map(|_| Choice::Happened));
-    if let Some(sheet) = waits {
+    if let Some(preview) = waits {
         let (plain, caller) = (cx.is_plain(), Caller::of(&cx.global));
         let decision = DecisionPrompt { verdict, id: &id, args, choice, caller, plain };
         let named = decision.is_named();
         if !(args.yes && named) {
             let text = if plain {
-                line_mode::text::decision_preview(sheet)
+                line_mode::text::decision_preview(preview)
             } else {
-                decision_preview::render(sheet, clock::now_ms(), &TimeZone::system(), reporter.look)
+                decision_preview::render(preview, clock::now_ms(), &TimeZone::system(), reporter.look)
             };
             decision.show(&mut reporter, &text);
         }
         if args.yes && !named {
-            return Err(decision.unnamed(sheet).into());
+            return Err(decision.unnamed(preview).into());
         }
-        choice = decision.choice(sheet)?;
+        choice = decision.choice(preview)?;
         if choice == Some(Choice::Happened) && result.is_none() {
-            result = Some(decision.result(sheet)?);
+            result = Some(decision.result(preview)?);
         }
-        if !args.yes && !decision.agreed(sheet, choice)? {
+        if !args.yes && !decision.agreed(preview, choice)? {
             let message = format!("no decision made: run {} is still waiting", status::short(&id));
             return Err(Error::new(Code::ConfirmationRequired, message).into());
         }
@@ -54,13 +54,16 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
         step: args
             .step
             .clone()
-            .or_else(|| waits.map(|sheet| sheet.step.clone()))
+            .or_else(|| waits.map(|preview| preview.step.clone()))
             .or_else(|| recorded(args, &detail)),
-        inputs_digest: args.inputs_digest.clone().or_else(|| waits.map(|sheet| sheet.inputs_digest.clone())),
+        inputs_digest: args
+            .inputs_digest
+            .clone()
+            .or_else(|| waits.map(|preview| preview.inputs_digest.clone())),
         approver: args
             .approver
             .clone()
-            .or_else(|| waits.and_then(|sheet| sheet.approver.as_ref()).map(|(name, _)| name.clone())),
+            .or_else(|| waits.and_then(|preview| preview.approver.as_ref()).map(|(name, _)| name.clone())),
         notes: args.notes.clone(),
         choice,
         result,
@@ -75,7 +78,7 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
 fn recorded(args: &DecideArgs, detail: &RunDetail) -> Option<String> {
     let digest = args.inputs_digest.as_ref()?;
     let mut decisions = detail.decisions.iter().rev().map(|record| &record.decision);
-    let waiting = || detail.sheet.as_ref().map(|sheet| sheet.step.clone());
+    let waiting = || detail.sheet.as_ref().map(|preview| preview.step.clone());
     decisions
         .find(|decision| decision.inputs_digest == *digest)
         .map(|decision| decision.step.clone())
@@ -83,9 +86,9 @@ fn recorded(args: &DecideArgs, detail: &RunDetail) -> Option<String> {
 }
 
 /// Returns whether the pending gate is the one that the options name.
-fn is_meant(args: &DecideArgs, sheet: &DecisionPreview) -> bool {
-    args.step.as_ref().is_none_or(|step| *step == sheet.step)
-        && args.inputs_digest.as_ref().is_none_or(|digest| *digest == sheet.inputs_digest)
+fn is_meant(args: &DecideArgs, preview: &DecisionPreview) -> bool {
+    args.step.as_ref().is_none_or(|step| *step == preview.step)
+        && args.inputs_digest.as_ref().is_none_or(|digest| *digest == preview.inputs_digest)
 }
 
 /// A decision to be made.
@@ -116,7 +119,7 @@ impl DecisionPrompt<'_> {
     }
 
     /// Returns why `--yes` alone decides nothing, with the command that does.
-    fn unnamed(&self, sheet: &DecisionPreview) -> Error {
+    fn unnamed(&self, preview: &DecisionPreview) -> Error {
         let option = match self.verdict {
             Verdict::Approve => "--inputs-digest",
             Verdict::Deny => "--step",
@@ -124,30 +127,30 @@ impl DecisionPrompt<'_> {
         let message = format!(
             "no decision made: --yes requires {option}. To {}, {}",
             self.verdict,
-            self.instead(sheet)
+            self.instead(preview)
         );
-        let reason = json!({ "run_id": self.id, "decision": sheet, "command": self.command(sheet) });
+        let reason = json!({ "run_id": self.id, "decision": preview, "command": self.command(preview) });
         Error { reason: Some(reason), ..Error::new(Code::ConfirmationRequired, message) }
     }
 
     /// Returns the options to pass if there is no terminal to prompt on.
-    fn instead(&self, sheet: &DecisionPreview) -> String {
-        format!("run: {}", self.command(sheet))
+    fn instead(&self, preview: &DecisionPreview) -> String {
+        format!("run: {}", self.command(preview))
     }
 
     /// Returns the command that decides what is shown without a prompt, with the options of this one.
-    fn command(&self, sheet: &DecisionPreview) -> String {
+    fn command(&self, preview: &DecisionPreview) -> String {
         let verb = self.verdict.to_string();
         let typed = self.choice.map(|choice| choice.to_string());
-        let open = sheet.outcome_unknown && self.verdict == Verdict::Approve;
+        let open = preview.outcome_unknown && self.verdict == Verdict::Approve;
         let choice = typed.as_deref().or(open.then_some("rerun|happened|skip|fail"));
         let result = match (&self.args.result, self.choice) {
             (None, Some(Choice::Happened)) => Some("JSON"),
             (notes, _) => notes.as_deref(),
         };
         let options = [
-            ("--step", Some(sheet.step.as_str())),
-            ("--inputs-digest", Some(&sheet.inputs_digest)),
+            ("--step", Some(preview.step.as_str())),
+            ("--inputs-digest", Some(&preview.inputs_digest)),
             ("--choice", choice),
             ("--result", result),
             ("--approver", self.args.approver.as_deref()),
@@ -165,17 +168,17 @@ impl DecisionPrompt<'_> {
     }
 
     /// Prompts for the choice if the outcome of a step is unknown.
-    fn choice(&self, sheet: &DecisionPreview) -> Result<Option<Choice>, Failure> {
-        let open = sheet.outcome_unknown && self.verdict == Verdict::Approve && self.choice.is_none();
+    fn choice(&self, preview: &DecisionPreview) -> Result<Option<Choice>, Failure> {
+        let open = preview.outcome_unknown && self.verdict == Verdict::Approve && self.choice.is_none();
         if !open {
             return Ok(self.choice);
         }
         let question = format!(
             "Outcome of {}: run it again, record that it happened, skip it, or fail it? (rerun, happened, \
                 skip, fail) [cancel]:",
-            sheet.step
+            preview.step
         );
-        let answer = reporter::ask(&question, &self.instead(sheet))?;
+        let answer = reporter::ask(&question, &self.instead(preview))?;
         if let Ok(choice) = answer.parse::<Choice>() {
             Ok(Some(choice))
         } else {
@@ -189,12 +192,12 @@ impl DecisionPrompt<'_> {
     }
 
     /// Prompts for the outputs of a step that was completed.
-    fn result(&self, sheet: &DecisionPreview) -> Result<Value, Failure> {
+    fn result(&self, preview: &DecisionPreview) -> Result<Value, Failure> {
         let fields: Vec<String> =
-            sheet.outputs.iter().map(|(name, field)| format!("{name}: {}", field.kind)).collect();
+            preview.outputs.iter().map(|(name, field)| format!("{name}: {}", field.kind)).collect();
         let fields = if fields.is_empty() { "any fields".to_owned() } else { fields.join(", ") };
-        let question = format!("Result of {} as one line of JSON ({fields}) [none]:", sheet.step);
-        let answer = reporter::ask_text(&question, &self.instead(sheet))?;
+        let question = format!("Result of {} as one line of JSON ({fields}) [none]:", preview.step);
+        let answer = reporter::ask_text(&question, &self.instead(preview))?;
         serde_json::from_str(&answer).map_err(|error| {
             let message = format!(
                 "no decision made: the result is not valid JSON: {error}; run {} is still waiting",
@@ -204,7 +207,7 @@ impl DecisionPrompt<'_> {
         })
     }
 
-    fn agreed(&self, sheet: &DecisionPreview, choice: Option<Choice>) -> Result<bool, Failure> {
+    fn agreed(&self, preview: &DecisionPreview, choice: Option<Choice>) -> Result<bool, Failure> {
         // A choice typed at the previous prompt also answers this one.
         if choice.is_some() && self.choice.is_none() {
             return Ok(true);
@@ -212,13 +215,13 @@ impl DecisionPrompt<'_> {
         if self.plain {
             let word = self.verdict.to_string();
             let question = format!("Type the word {word} to confirm, or press Enter to abort:");
-            return Ok(reporter::ask(&question, &self.instead(sheet))? == word);
+            return Ok(reporter::ask(&question, &self.instead(preview))? == word);
         }
         let question = match self.verdict {
             Verdict::Approve => "Approve? [y/N]",
             Verdict::Deny => "Deny? [y/N]",
         };
-        let answer = reporter::ask(question, &self.instead(sheet))?;
+        let answer = reporter::ask(question, &self.instead(preview))?;
         Ok(matches!(answer.as_str(), "y" | "yes"))
     }
 }
@@ -244,11 +247,11 @@ mod tests {
 
     #[test]
     fn only_the_named_gate_is_decided() {
-        let sheet = detail(RunState::WaitingForHuman).sheet.unwrap();
-        assert!(is_meant(&args(&[]), &sheet));
-        assert!(is_meant(&args(&["--step", "book", "--inputs-digest", &"9f".repeat(32)]), &sheet));
-        assert!(!is_meant(&args(&["--step", "sum"]), &sheet));
-        assert!(!is_meant(&args(&["--inputs-digest", "00"]), &sheet));
+        let preview = detail(RunState::WaitingForHuman).sheet.unwrap();
+        assert!(is_meant(&args(&[]), &preview));
+        assert!(is_meant(&args(&["--step", "book", "--inputs-digest", &"9f".repeat(32)]), &preview));
+        assert!(!is_meant(&args(&["--step", "sum"]), &preview));
+        assert!(!is_meant(&args(&["--inputs-digest", "00"]), &preview));
     }
 
     #[test]
@@ -264,15 +267,15 @@ mod tests {
             caller,
             plain: false,
         };
-        let mut sheet = detail(RunState::WaitingForHuman).sheet.unwrap();
+        let mut preview = detail(RunState::WaitingForHuman).sheet.unwrap();
         let digest = "9f".repeat(32);
         assert_eq!(
-            asking.instead(&sheet),
+            asking.instead(&preview),
             format!("run: skills runs approve abcd --step book --inputs-digest {digest} --yes")
         );
-        sheet.outcome_unknown = true;
-        assert!(asking.instead(&sheet).ends_with("--choice 'rerun|happened|skip|fail' --yes"));
+        preview.outcome_unknown = true;
+        assert!(asking.instead(&preview).ends_with("--choice 'rerun|happened|skip|fail' --yes"));
         let prompt = DecisionPrompt { choice: Some(Choice::Happened), ..asking };
-        assert!(prompt.instead(&sheet).ends_with("--choice happened --result JSON --yes"));
+        assert!(prompt.instead(&preview).ends_with("--choice happened --result JSON --yes"));
     }
 }

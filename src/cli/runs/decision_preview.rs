@@ -9,22 +9,22 @@ use crate::output::{TerminalCaps, TextStyle, fit, wrap};
 use skills_api::{DecisionPreview, SuppliedFile};
 use skills_skill::safe_text;
 
-pub fn render(sheet: &DecisionPreview, now_ms: i64, zone: &TimeZone, look: TerminalCaps) -> String {
+pub fn render(preview: &DecisionPreview, now_ms: i64, zone: &TimeZone, look: TerminalCaps) -> String {
     let mut out = String::new();
     let available = look.text_width(100);
-    for line in wrap(&safe_text::line(&sheet.headline), available) {
+    for line in wrap(&safe_text::line(&preview.headline), available) {
         let _ = writeln!(out, "{}", TextStyle::Strong.paint(&line, look.color));
     }
-    let (place, steps) = sheet.place;
+    let (place, steps) = preview.place;
     let _ = writeln!(
         out,
         "step {place} of {steps}, {}, of {} {}, waiting for {}",
-        safe_text::line(&sheet.step),
-        safe_text::line(&sheet.skill_id),
-        status::short(&sheet.run.0),
-        clock::age(now_ms - sheet.since_ms),
+        safe_text::line(&preview.step),
+        safe_text::line(&preview.skill_id),
+        status::short(&preview.run.0),
+        clock::age(now_ms - preview.since_ms),
     );
-    for warning in sheet.irreversible.iter().chain(&sheet.blocked) {
+    for warning in preview.irreversible.iter().chain(&preview.blocked) {
         for line in wrap(&safe_text::line(warning), available.saturating_sub(2)) {
             let _ = writeln!(
                 out,
@@ -35,30 +35,30 @@ pub fn render(sheet: &DecisionPreview, now_ms: i64, zone: &TimeZone, look: Termi
         }
     }
     out.push('\n');
-    let capability = match (sheet.capability.is_empty(), sheet.capability_note.is_empty()) {
+    let capability = match (preview.capability.is_empty(), preview.capability_note.is_empty()) {
         (true, _) => String::new(),
-        (false, true) => sheet.capability.clone(),
-        (false, false) => format!("{} ({})", sheet.capability, sheet.capability_note),
+        (false, true) => preview.capability.clone(),
+        (false, false) => format!("{} ({})", preview.capability, preview.capability_note),
     };
     let expires =
-        sheet.expires_ms.map_or_else(String::new, |at| status::expiry(at, sheet.on_expiry, now_ms, zone));
-    let pause = sheet.pause.as_ref().map_or_else(String::new, |sidecar| {
+        preview.expires_ms.map_or_else(String::new, |at| status::expiry(at, preview.on_expiry, now_ms, zone));
+    let pause = preview.pause.as_ref().map_or_else(String::new, |sidecar| {
         format!("requested by {sidecar}: after approval the run is paused until it is resumed")
     });
     let approver =
-        sheet.approver.as_ref().map_or_else(String::new, |(name, origin)| format!("{name} ({origin})"));
-    let labels = sheet.labels_text();
+        preview.approver.as_ref().map_or_else(String::new, |(name, origin)| format!("{name} ({origin})"));
+    let labels = preview.labels_text();
     let facts = [
         ("labels", labels.as_str()),
-        ("reason", sheet.why.as_str()),
+        ("reason", preview.why.as_str()),
         ("capability", &capability),
-        ("binding", &sheet.binding),
-        ("isolation", &sheet.isolation),
+        ("binding", &preview.binding),
+        ("isolation", &preview.isolation),
         ("pause", &pause),
         ("expires", &expires),
         ("approver", &approver),
     ];
-    let files: Vec<String> = sheet.files.iter().map(SuppliedFile::text).collect();
+    let files: Vec<String> = preview.files.iter().map(SuppliedFile::text).collect();
     let files =
         files.iter().enumerate().map(|(at, file)| (if at == 0 { "files" } else { "" }, file.as_str()));
     for (name, value) in facts.into_iter().chain(files).filter(|(_, value)| !value.is_empty()) {
@@ -69,18 +69,18 @@ pub fn render(sheet: &DecisionPreview, now_ms: i64, zone: &TimeZone, look: Termi
         }
     }
     let _ = writeln!(out, "{}", TextStyle::Muted.paint("inputs", look.color));
-    let promise = if sheet.inputs.is_null() {
+    let promise = if preview.inputs.is_null() {
         let _ = writeln!(out, "  {}", DecisionPreview::CHANGED);
         ""
     } else {
-        out += &values::rows(&sheet.inputs, 2, look);
+        out += &values::rows(&preview.inputs, 2, look);
         " (the decision applies to exactly these inputs)"
     };
     let _ = writeln!(
         out,
         "{}{}",
         TextStyle::Muted.paint(&fit("digest", 12, look.unicode), look.color),
-        TextStyle::Muted.paint(&format!("{}{promise}", brief_digest(&sheet.inputs_digest)), look.color)
+        TextStyle::Muted.paint(&format!("{}{promise}", brief_digest(&preview.inputs_digest)), look.color)
     );
     out
 }
@@ -103,9 +103,9 @@ mod tests {
 
     #[test]
     fn preview_shows_the_effect_and_the_digest() {
-        let sheet = detail(RunState::WaitingForHuman).sheet.unwrap();
+        let preview = detail(RunState::WaitingForHuman).sheet.unwrap();
         let look = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
-        let text = render(&sheet, NOW_MS, &TimeZone::UTC, look);
+        let text = render(&preview, NOW_MS, &TimeZone::UTC, look);
         insta::assert_snapshot!(text, @r"
         Book 1204.5 EUR in the ledger
         step 4 of 4, book, of invoice-intake 0000abcd, waiting for 1 m
@@ -127,18 +127,18 @@ mod tests {
 
     #[test]
     fn each_file_is_one_fact() {
-        let mut sheet = detail(RunState::WaitingForHuman).sheet.unwrap();
+        let mut preview = detail(RunState::WaitingForHuman).sheet.unwrap();
         let file = |name: &str, path: &str, sha256: Option<String>| SuppliedFile {
             name: name.to_owned(),
             path: path.to_owned(),
             sha256,
         };
-        sheet.files = vec![
+        preview.files = vec![
             file("pay.csv", "/srv/pay.csv", Some("ab".repeat(32))),
             file("x\ndigest      00", "/srv/x", None),
         ];
         let look = TerminalCaps { color: false, unicode: true, width: 120, terminal: true };
-        let text = render(&sheet, NOW_MS, &TimeZone::UTC, look);
+        let text = render(&preview, NOW_MS, &TimeZone::UTC, look);
         let digest = "ab".repeat(32);
         assert!(text.contains("\nfiles       pay.csv /srv/pay.csv sha256"), "{text}");
         assert!(text.contains(&digest) && text.contains("/srv/x sha256 not recorded\n"), "{text}");

@@ -52,22 +52,22 @@ impl InputTypes<'_> {
 ///
 /// # Errors
 /// Returns an error for an unreadable file, a name unknown to the contract, and a value of the wrong type.
-pub fn gather(args: &InputArgs, known: InputTypes<'_>, cwd: &Path) -> Result<Map<String, Value>, Failure> {
+pub fn gather(args: &InputArgs, types: InputTypes<'_>, cwd: &Path) -> Result<Map<String, Value>, Failure> {
     let mut inputs = match &args.inputs {
         Some(file) => object(&read(&file.to_string_lossy(), cwd)?, file)?,
         None => Map::new(),
     };
-    inputs.keys().try_for_each(|name| known.has(name))?;
+    inputs.keys().try_for_each(|name| types.has(name))?;
     let mut single: Map<String, Value> = Map::new();
     for Pair { name, value } in &args.pairs {
-        known.has(name)?;
+        types.has(name)?;
         let text = match value.strip_prefix('@') {
             Some(rest) if rest.starts_with('@') => rest.to_owned(),
             Some(file) => read(file, cwd)?,
             None => value.clone(),
         };
         let value =
-            typed(&text, known.field(name)).map_err(|why| Failure::usage(format!("input {name}: {why}")))?;
+            typed(&text, types.field(name)).map_err(|why| Failure::usage(format!("input {name}: {why}")))?;
         match (single.get_mut(name), value) {
             (Some(Value::Array(all)), Value::Array(more)) => all.extend(more),
             (Some(_), _) => {

@@ -284,9 +284,9 @@ fn totals(page: &RunPage, matching: usize, begin: &str) -> Vec<String> {
     parts.push(if all == 0 { format!("no runs; start one with {begin}") } else { format!("{all} total") });
     let shown = page.runs.len();
     if matching > shown {
-        let known =
+        let total =
             if matching > MAX_COUNTED { format!("more than {MAX_COUNTED}") } else { matching.to_string() };
-        parts.push(format!("{shown} of {known} shown; --all lists them"));
+        parts.push(format!("{shown} of {total} shown; --all lists them"));
     }
     parts
 }

@@ -81,7 +81,7 @@ pub fn detail(state: RunState) -> RunDetail {
         RunState::Completed => StepState::Completed,
         _ => StepState::Pending,
     };
-    let sheet = (state == RunState::WaitingForHuman).then(|| DecisionPreview {
+    let preview = (state == RunState::WaitingForHuman).then(|| DecisionPreview {
         run: run.id.clone(),
         skill_id: run.skill_id.clone(),
         headline: "Book 1204.5 EUR in the ledger".to_owned(),
@@ -138,7 +138,7 @@ pub fn detail(state: RunState) -> RunDetail {
             event(2, "step.completed", Some("extract"), json!({ "attempts": 1, "outputs": { "rows": 214 } })),
         ],
         decisions: Vec::new(),
-        sheet,
+        sheet: preview,
         descendants: Vec::new(),
         isolation: "Landlock ABI 7, seccomp; no network".to_owned(),
         run,

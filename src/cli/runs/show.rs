@@ -145,9 +145,9 @@ impl Page {
             self.steps(&mut out, detail);
         }
         self.earlier(&mut out, detail);
-        if let Some(sheet) = &detail.sheet {
+        if let Some(preview) = &detail.sheet {
             self.title(&mut out, "pending approval");
-            for line in decision_preview::render(sheet, self.now_ms, &self.zone, look).lines() {
+            for line in decision_preview::render(preview, self.now_ms, &self.zone, look).lines() {
                 let _ = writeln!(out, "{}", format!("  {line}").trim_end());
             }
         }
@@ -184,7 +184,7 @@ impl Page {
         }
         self.controls(&mut out, detail);
         self.checkpoints(&mut out, detail);
-        let blocked = detail.sheet.as_ref().is_some_and(|sheet| sheet.blocked.is_some());
+        let blocked = detail.sheet.as_ref().is_some_and(|preview| preview.blocked.is_some());
         let mut next = self.caller.next(run);
         next.retain(|(verb, _)| match *verb {
             "approve" => !blocked,

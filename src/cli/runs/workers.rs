@@ -104,11 +104,11 @@ pub async fn logs(cx: &mut Context, args: &RunsLogsArgs) -> Result<Exit, Failure
 fn has_step(detail: &RunDetail, step: &str) -> Result<(), Failure> {
     let own = step.split(['[', '/']).next().unwrap_or(step);
     let steps = commands::step_names(detail);
-    if steps.iter().any(|known| known == own) {
+    if steps.iter().any(|name| name == own) {
         return Ok(());
     }
-    let known = if steps.is_empty() { "none".to_owned() } else { steps.join(", ") };
-    let message = format!("run {} has no step `{step}`; its steps: {known}", detail.run.id);
+    let names = if steps.is_empty() { "none".to_owned() } else { steps.join(", ") };
+    let message = format!("run {} has no step `{step}`; its steps: {names}", detail.run.id);
     let suggestions = near(own, steps.iter().map(String::as_str));
     Err(Error { suggestions, ..Error::new(Code::NotFound, message) }.into())
 }

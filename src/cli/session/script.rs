@@ -31,30 +31,30 @@ pub async fn run(cx: &mut Context, core: &dyn SessionClient, args: &ScriptArgs) 
     let mut answer = core.run_script(session, arguments.clone(), files.clone(), confirmed).await?;
     if let Err(error) = &answer.result
         && error.code == ToolFailure::ConfirmationRequired
-        && let Some(sheet) = &error.script
+        && let Some(preview) = &error.script
     {
         let mut reporter = cx.reporter();
         let head = TextStyle::Strong.paint("To run", reporter.look.color);
-        reporter.print_line(&format!("{head}\n\n{}", text(sheet, reporter.look)));
-        let command = command(&Caller::of(&cx.global), args, sheet);
+        reporter.print_line(&format!("{head}\n\n{}", text(preview, reporter.look)));
+        let command = command(&Caller::of(&cx.global), args, preview);
         if args.yes {
             let message =
                 format!("the script was not run: --yes requires --inputs-digest. To run it, run: {command}");
-            let reason = json!({ "script": sheet, "command": command });
+            let reason = json!({ "script": preview, "command": command });
             let error = Error::new(Code::ConfirmationRequired, message);
             return Err(Error { reason: Some(reason), ..error }.into());
         }
         if !matches!(ask("Run it? [y/N]", &format!("run: {command}"))?.as_str(), "y" | "yes") {
             return Err(Error::new(Code::ConfirmationRequired, "the script was not run").into());
         }
-        let digest = named.unwrap_or(&sheet.inputs_digest);
+        let digest = named.unwrap_or(&preview.inputs_digest);
         answer = core.run_script(session, arguments, files, Some(digest)).await?;
     }
     shown(cx, session, &answer)
 }
 
 /// The command that runs what is shown without asking.
-fn command(caller: &Caller, args: &ScriptArgs, sheet: &ScriptPreview) -> String {
+fn command(caller: &Caller, args: &ScriptArgs, preview: &ScriptPreview) -> String {
     let named = |file: &InputFileArg| format!("{}={}", file.name, file.path.display());
     let files: Vec<String> = args.files.iter().map(named).collect();
     let mut words = vec!["session", "run-script", &args.session, &args.path];
@@ -62,7 +62,7 @@ fn command(caller: &Caller, args: &ScriptArgs, sheet: &ScriptPreview) -> String 
     words.extend(args.env.iter().flat_map(|variable| ["--env", variable.as_str()]));
     words.extend(files.iter().flat_map(|file| ["--file", file.as_str()]));
     words.extend(args.workdir.iter().flat_map(|workdir| ["--workdir", workdir.as_str()]));
-    words.extend(["--inputs-digest", &sheet.inputs_digest, "--yes"]);
+    words.extend(["--inputs-digest", &preview.inputs_digest, "--yes"]);
     if !args.args.is_empty() {
         words.push("--");
         words.extend(args.args.iter().map(String::as_str));
@@ -71,24 +71,24 @@ fn command(caller: &Caller, args: &ScriptArgs, sheet: &ScriptPreview) -> String 
 }
 
 /// What would run.
-fn text(sheet: &ScriptPreview, look: TerminalCaps) -> String {
+fn text(preview: &ScriptPreview, look: TerminalCaps) -> String {
     let list = |words: &[String]| {
         let quoted: Vec<String> = words.iter().map(|word| Value::from(word.as_str()).to_string()).collect();
         quoted.join(" ")
     };
-    let env: Vec<String> = sheet.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let env: Vec<String> = preview.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let files: Vec<String> =
-        sheet.files.iter().map(|(name, digest)| format!("{name} (sha256 {digest})")).collect();
+        preview.files.iter().map(|(name, digest)| format!("{name} (sha256 {digest})")).collect();
     let facts = [
-        ("script", sheet.path.clone()),
-        ("sha256", sheet.script_digest.clone()),
-        ("skill", sheet.skill.clone()),
-        ("arguments", list(&sheet.args)),
+        ("script", preview.path.clone()),
+        ("sha256", preview.script_digest.clone()),
+        ("skill", preview.skill.clone()),
+        ("arguments", list(&preview.args)),
         ("variables", list(&env)),
         ("files", files.join(", ")),
-        ("directory", sheet.workdir.clone().unwrap_or_default()),
-        ("isolation", sheet.isolation.clone()),
-        ("digest", sheet.inputs_digest.clone()),
+        ("directory", preview.workdir.clone().unwrap_or_default()),
+        ("isolation", preview.isolation.clone()),
+        ("digest", preview.inputs_digest.clone()),
     ];
     let available = look.text_width(100).saturating_sub(LABEL);
     let mut out = String::new();

@@ -60,13 +60,13 @@ impl Matcher for TypoMatcher {
                 return Err(Failure::Budget(budget));
             }
             let letters = word.word.text.chars().count();
-            let known = cx.in_embedding(&word.word.text);
+            let is_known = cx.in_embedding(&word.word.text);
             let started = open && letters < cx.weights.completion.min_letters;
-            if started && !known {
+            if started && !is_known {
                 reading.word_mut(at).correction = Some(Correction::Dropped);
                 changed += 1;
             } else if (open && !started && complete(reading.word_mut(at), cx))
-                || (!known && correct(reading, at, cx, &mut support))
+                || (!is_known && correct(reading, at, cx, &mut support))
             {
                 changed += 1;
             }
@@ -97,12 +97,12 @@ fn join_odd_capitals(reading: &mut Reading, cx: &Context<'_>) -> usize {
                 is_stop_word: cx.words.is_stop(&joined_text),
                 text: joined_text.clone(),
             };
-            let known = cx.documents(&word.stem) > 0 || cx.in_embedding(&joined_text);
-            let known = known && odd;
-            let correction = known.then_some(Correction::Typo(joined_text));
+            let is_known = cx.documents(&word.stem) > 0 || cx.in_embedding(&joined_text);
+            let is_correction = is_known && odd;
+            let correction = is_correction.then_some(Correction::Typo(joined_text));
             let read = ReadWord { correction, ..ReadWord::new(word) };
             let originals = reading.replace_words(at..at + parts, [read]);
-            if known || correct(reading, at, cx, &mut Support::default()) {
+            if is_correction || correct(reading, at, cx, &mut Support::default()) {
                 joined += 1;
                 at += 1;
                 continue;
@@ -132,9 +132,9 @@ fn complete(read: &mut ReadWord, cx: &Context<'_>) -> bool {
     let fragment = &*fold_accents(&read.word.text);
     let mut shortest: FastMap<StemId, &str> = FastMap::default();
     let mut take = |form, stem| {
-        let known = shortest.entry(stem).or_insert(form);
-        if (form.len(), form) < (known.len(), *known) {
-            *known = form;
+        let best = shortest.entry(stem).or_insert(form);
+        if (form.len(), form) < (best.len(), *best) {
+            *best = form;
         }
     };
     cx.index.forms.continuing(fragment, &mut take);

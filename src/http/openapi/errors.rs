@@ -41,7 +41,7 @@ pub(super) fn of(operation: &Operation) -> Vec<u16> {
 
 /// Returns one response for each status.
 pub(super) fn responses() -> Value {
-    let known = json!({
+    let not_modified = json!({
         "description": "The response that `If-None-Match` names is still current.",
         "headers": {
             "x-trace-id": { "$ref": "#/components/headers/TraceId" },
@@ -52,7 +52,7 @@ pub(super) fn responses() -> Value {
         "description": "The request line and the headers exceed 64 KiB. No content; the connection is closed.",
     });
     let mut responses =
-        Map::from_iter([("NotModified".to_owned(), known), ("HeadTooLarge".to_owned(), large_head)]);
+        Map::from_iter([("NotModified".to_owned(), not_modified), ("HeadTooLarge".to_owned(), large_head)]);
     for (status, codes) in by_status() {
         let named: Vec<String> = codes.iter().map(|code| format!("`{code}`")).collect();
         let schema = json!({ "$ref": "#/components/schemas/Problem" });

@@ -39,9 +39,9 @@ impl TrustSnapshot {
         if inner.named.iter().any(|folder| place.starts_with(folder)) {
             return None;
         }
-        let mut known = self.real.locked();
-        let real = resolve(place, &mut known)?;
-        let top = resolve(repository, &mut known)?;
+        let mut resolved = self.real.locked();
+        let real = resolve(place, &mut resolved)?;
+        let top = resolve(repository, &mut resolved)?;
         (!real.starts_with(top)).then_some(real)
     }
 
@@ -77,20 +77,20 @@ impl TrustSnapshot {
 }
 
 /// Resolves a path like [`Path::canonicalize`]; each parent folder is resolved only once.
-fn resolve(place: &Path, known: &mut HashMap<PathBuf, Option<PathBuf>>) -> Option<PathBuf> {
-    if let Some(real) = known.get(place) {
+fn resolve(place: &Path, resolved: &mut HashMap<PathBuf, Option<PathBuf>>) -> Option<PathBuf> {
+    if let Some(real) = resolved.get(place) {
         return real.clone();
     }
     let winding = place.components().any(|part| matches!(part, Component::ParentDir | Component::CurDir));
     let real = match (place.parent(), place.file_name()) {
         (Some(above), Some(name)) if place.is_absolute() && !winding => match place.symlink_metadata() {
-            Ok(metadata) if !metadata.is_symlink() => resolve(above, known).map(|above| above.join(name)),
+            Ok(metadata) if !metadata.is_symlink() => resolve(above, resolved).map(|above| above.join(name)),
             Ok(_) => place.canonicalize().ok(),
             Err(_) => None,
         },
         _ => place.canonicalize().ok(),
     };
-    known.insert(place.to_owned(), real.clone());
+    resolved.insert(place.to_owned(), real.clone());
     real
 }
 
@@ -112,7 +112,7 @@ mod tests {
         symlink("gone", at("a/dangling")).unwrap();
         symlink("..", at("a/b/up")).unwrap();
         symlink("loop", at("loop")).unwrap();
-        let mut known = HashMap::new();
+        let mut resolved = HashMap::new();
         let places = [
             "",
             "a",
@@ -132,10 +132,10 @@ mod tests {
             "a/b/up/../to-b",
         ];
         for place in places.into_iter().chain(places) {
-            assert_eq!(resolve(&at(place), &mut known), at(place).canonicalize().ok(), "{place}");
+            assert_eq!(resolve(&at(place), &mut resolved), at(place).canonicalize().ok(), "{place}");
         }
-        assert_eq!(resolve(Path::new("src"), &mut known), Path::new("src").canonicalize().ok());
-        assert_eq!(resolve(Path::new("/"), &mut known).as_deref(), Some(Path::new("/")));
-        assert_eq!(resolve(Path::new(""), &mut known), None);
+        assert_eq!(resolve(Path::new("src"), &mut resolved), Path::new("src").canonicalize().ok());
+        assert_eq!(resolve(Path::new("/"), &mut resolved).as_deref(), Some(Path::new("/")));
+        assert_eq!(resolve(Path::new(""), &mut resolved), None);
     }
 }

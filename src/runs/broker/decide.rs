@@ -57,11 +57,11 @@ pub fn decide(
     obstacle: &dyn Fn(&RegisteredBinding) -> Option<CallObstruction>,
 ) -> Decision {
     let in_the_way = |offered: &Arc<RegisteredBinding>| {
-        let known = offered.binding.conformance;
-        if known < demanded {
+        let level = offered.binding.conformance;
+        if level < demanded {
             let message = format!(
-                "its conformance level is {known}, but {demanded} is required: set \
-                    metadata.conformance_profile in the binding, or require less with `conformance: {known}`"
+                "its conformance level is {level}, but {demanded} is required: set \
+                    metadata.conformance_profile in the binding, or require less with `conformance: {level}`"
             );
             return Some(CallObstruction::new(CallFailure::ConformanceUnmet, message));
         }
@@ -89,11 +89,11 @@ pub fn decide(
     }
     let (head, place) = if let Some(requested) = overrides.get(capability) {
         let Some(at) = all.iter().position(|choice| choice.offered.binding.id == *requested) else {
-            let known: Vec<_> = all.iter().map(|choice| choice.offered.binding.id.as_str()).collect();
+            let ids: Vec<_> = all.iter().map(|choice| choice.offered.binding.id.as_str()).collect();
             let message = format!(
                 "`{capability}` is set to the binding `{requested}`, which does not exist or implements \
                     another capability; set `bindings: {{{capability}: …}}` to one of {}, or remove it",
-                known.join(", ")
+                ids.join(", ")
             );
             let refused = Some(CallObstruction::unconfigured(message));
             return Decision { chain: Vec::new(), others: all, refused };

@@ -91,9 +91,9 @@ impl Pin {
 
     /// Returns the parts that changed since the launch; empty if nothing was recorded then.
     pub fn edits(&self, launched: &BTreeMap<String, String>) -> Vec<Edit> {
-        let known = |part: &str| launched.get(part).filter(|digest| !digest.is_empty());
+        let digest_of = |part: &str| launched.get(part).filter(|digest| !digest.is_empty());
         let own = |part: &str| part.starts_with(DEFINITION);
-        if !self.parts.keys().any(|part| own(part) && known(part).is_some()) {
+        if !self.parts.keys().any(|part| own(part) && digest_of(part).is_some()) {
             // Launched by a version that recorded only the digest of the whole.
             return Vec::new();
         }
@@ -105,7 +105,7 @@ impl Pin {
         let edit =
             |part: &String, now: &str, what: String| Edit { what, part: part.clone(), now: now.to_owned() };
         let comparable = self.parts.iter().filter(|(part, _)| is_comparable(part));
-        let present = comparable.filter_map(|(part, now)| match known(part) {
+        let present = comparable.filter_map(|(part, now)| match digest_of(part) {
             Some(before) if before == now => None,
             Some(_) if own(part) => Some(edit(part, now, format!("the {part} changed since the launch"))),
             Some(_) => Some(edit(part, now, format!("{} changed since the launch", name(part)))),

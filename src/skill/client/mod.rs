@@ -693,8 +693,8 @@ pub fn profiles() -> &'static [Profile] {
 pub fn profile(id: &str) -> Option<&'static Profile> {
     let (id, version) = id.split_once('@').map_or((id, None), |(id, version)| (id, Some(version)));
     let Some(version) = version else { return profiles().iter().find(|profile| profile.id == id) };
-    let known = all().iter().find(|known| known.first().is_some_and(|profile| profile.id == id))?;
-    known.iter().find(|profile| profile.versions.as_deref().is_none_or(|range| in_range(version, range)))
+    let versions = all().iter().find(|versions| versions.first().is_some_and(|profile| profile.id == id))?;
+    versions.iter().find(|profile| profile.versions.as_deref().is_none_or(|range| in_range(version, range)))
 }
 
 /// Returns the ranges of versions that the profiles of a client cover, the newest first; empty for an unknown client.

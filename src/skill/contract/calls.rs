@@ -73,7 +73,7 @@ pub fn check_calls(
     let mut reader = Reader::new(file, source.strip_prefix('\u{feff}').unwrap_or(source));
     let Some(root) = reader.root() else { return reader.findings() };
     let places = Places::of(&root, contract);
-    let known = CheckContext { contract, capabilities, skills };
+    let context = CheckContext { contract, capabilities, skills };
     let ids = capabilities.ids();
     let nesting = Nesting::of(contract, &|id| skills?.get(id).cloned());
     let shortest_cycles = nesting.shortest_cycles(contract);
@@ -81,7 +81,7 @@ pub fn check_calls(
     for step in &contract.steps {
         let path = format!("steps.{}", step.id);
         if let StepAction::Skill(id) = &step.action {
-            nested(&mut reader, &places, step, id, skill, &known);
+            nested(&mut reader, &places, step, id, skill, &context);
             let at = places.within(step, &["uses"]);
             if let Some(cycle) =
                 cycle(contract, id, &nesting, &shortest_cycles).filter(|_| !skill.contains(&id.as_str()))
@@ -105,9 +105,9 @@ pub fn check_calls(
                 suggest(finding, capability, ids.iter().copied());
             }
         }
-        if let Some(callee) = known.callee(step) {
-            inputs(&mut reader, &places, step, callee, &known);
-            outputs(&mut reader, &places, step, callee, &known);
+        if let Some(callee) = context.callee(step) {
+            inputs(&mut reader, &places, step, callee, &context);
+            outputs(&mut reader, &places, step, callee, &context);
         }
     }
     too_large(&mut reader, &places, contract, &nesting);
@@ -139,24 +139,24 @@ pub fn check_binding(
     source: &str,
     binding: &Binding,
     bundle: &Folder,
-    known: &dyn KnownCapabilities,
+    capabilities: &dyn KnownCapabilities,
 ) -> Vec<Finding> {
     let mut reader = Reader::new(file, source.strip_prefix('\u{feff}').unwrap_or(source));
     let Some(root) = reader.root() else { return Vec::new() };
     let at = |key: &str| root.get(key).map_or_else(|| root.at.clone(), |entry| entry.value.at.clone());
-    if known.declared(&binding.capability).is_none() {
+    if capabilities.declared(&binding.capability).is_none() {
         let message = format!(
             "the binding `{}` implements `{}`, which is not declared",
             binding.id, binding.capability
         );
         let finding = reader.note(&rules::CONTRACT_CAPABILITY, "capability", &at("capability"), message);
-        let declared = known.ids().into_iter().filter(|id| known.declared(id).is_some());
+        let declared = capabilities.ids().into_iter().filter(|id| capabilities.declared(id).is_some());
         suggest(finding, &binding.capability, declared);
     }
     // A declared service defines itself what executes its operations, and can be configured anywhere.
     let operation = Path::new(&binding.operation);
     let is_file = operation.starts_with("scripts") || operation.extension().is_some();
-    if binding.protocol == Protocol::Script && is_file && !known.has_service(&binding.service) {
+    if binding.protocol == Protocol::Script && is_file && !capabilities.has_service(&binding.service) {
         let folder = if operation.starts_with("scripts") { "" } else { "scripts/" };
         let script = bundle.metadata(&format!("{folder}{}", binding.operation));
         if !script.is_ok_and(|found| found.is_file()) {
@@ -216,11 +216,11 @@ fn defaults(
     places: &Places<'_>,
     key: &str,
     fields: &BTreeMap<String, Field>,
-    known: &dyn KnownCapabilities,
+    capabilities: &dyn KnownCapabilities,
 ) {
     for (name, field) in fields {
         if let Some(default) = &field.default
-            && let Err(problem) = known.check(field, default)
+            && let Err(problem) = capabilities.check(field, default)
         {
             let path = format!("{key}.{name}.default");
             let message = format!("`{path}`: {problem}");
@@ -237,18 +237,18 @@ fn nested(
     step: &Step,
     id: &str,
     skill: &[&str],
-    known: &CheckContext<'_>,
+    context: &CheckContext<'_>,
 ) {
     let path = format!("steps.{}", step.id);
     let at = places.within(step, &["uses"]);
-    if id == known.contract.id {
+    if id == context.contract.id {
         return; // noted where the contract is read
     }
     if skill.contains(&id) {
         reader.invalid(&path, &at, format!("step `{}` runs its own skill", step.id), OWN_SKILL);
         return;
     }
-    let Some(skills) = known.skills else { return };
+    let Some(skills) = context.skills else { return };
     if !skills.contains_key(id) {
         let message =
             format!("step `{}` runs the skill `{id}`, which does not exist or has no contract", step.id);
@@ -303,7 +303,7 @@ fn inputs(
     places: &Places<'_>,
     step: &Step,
     callee: Callee<'_>,
-    known: &CheckContext<'_>,
+    context: &CheckContext<'_>,
 ) {
     let id = callee.id;
     let bound = |name: &String| {
@@ -324,20 +324,20 @@ fn inputs(
             if !callee.takes_all {
                 let message = format!("step `{}`: `{id}` has no input `{name}`", step.id);
                 let finding = reader.note(&rules::CONTRACT_INPUT, &path, &at, message);
-                let free = callee.inputs.keys().filter(|known| !step.input.contains_key(*known));
+                let free = callee.inputs.keys().filter(|name| !step.input.contains_key(*name));
                 suggest(finding, name, free.map(String::as_str));
             }
             continue;
         };
         if let Some(value) = constant(source)
             && !value.is_null()
-            && let Err(problem) = known.capabilities.check(field, &value)
+            && let Err(problem) = context.capabilities.check(field, &value)
         {
             let message = format!("step `{}`, input `{name}` of `{id}`: {problem}", step.id);
             reader.note(&rules::CONTRACT_INPUT, &path, &at, message);
         }
         if let Source::Reference(reference) = source
-            && let Some((kind, checked)) = known.type_of(reference)
+            && let Some((kind, checked)) = context.type_of(reference)
             && !fits(kind, field.kind)
         {
             let message = format!(
@@ -370,7 +370,7 @@ fn outputs(
     places: &Places<'_>,
     step: &Step,
     callee: Callee<'_>,
-    known: &CheckContext<'_>,
+    context: &CheckContext<'_>,
 ) {
     if callee.outputs.is_empty() {
         return;
@@ -378,7 +378,7 @@ fn outputs(
     for field in step.output.keys() {
         let name = field.split('.').next().unwrap_or(field);
         let is_declared = callee.outputs.contains_key(field) || callee.outputs.contains_key(name);
-        if is_declared || known.capabilities.maps_output(callee.id, name) {
+        if is_declared || context.capabilities.maps_output(callee.id, name) {
             continue;
         }
         let path = format!("steps.{}.output.{field}", step.id);

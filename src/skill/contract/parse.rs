@@ -141,7 +141,7 @@ fn field(reader: &mut Reader<'_>, node: &Node, path: &str) -> Option<Field> {
             Some(Field::of(kind))
         }
         Content::Map(_) => {
-            let known = [
+            let keys = [
                 "type",
                 "required",
                 "description",
@@ -153,7 +153,7 @@ fn field(reader: &mut Reader<'_>, node: &Node, path: &str) -> Option<Field> {
                 "example",
                 "examples",
             ];
-            reader.only(node, path, &known);
+            reader.only(node, path, &keys);
             let items = node.get("items").filter(|items| items.value.value != Content::Null);
             Some(Field {
                 kind: reader.word(node, path, "type", types).unwrap_or(FieldType::Any),
@@ -178,8 +178,8 @@ fn step(reader: &mut Reader<'_>, node: &Node, index: usize, before: Option<Strin
     let place = format!("steps.{index}");
     let id = reader.required(node, &place, "id")?;
     let path = format!("steps.{id}");
-    let known = ["id", "uses", "wait_for_signal", "input", "output", "config", "description", "name"];
-    reader.only(node, &path, &known);
+    let keys = ["id", "uses", "wait_for_signal", "input", "output", "config", "description", "name"];
+    reader.only(node, &path, &keys);
     let action = action(reader, node, &id, &path)?;
     let input = reader
         .map(node, &path, "input")
@@ -190,7 +190,7 @@ fn step(reader: &mut Reader<'_>, node: &Node, index: usize, before: Option<Strin
     let empty = Node { value: Content::Map(Vec::new()), at: node.at.clone() };
     let config = node.get("config").map_or(&empty, |entry| &entry.value);
     let path = join(&path, "config");
-    let known = [
+    let keys = [
         "depends_on",
         "condition",
         "retry",
@@ -201,7 +201,7 @@ fn step(reader: &mut Reader<'_>, node: &Node, index: usize, before: Option<Strin
         "merge_strategy",
         "timeout_seconds",
     ];
-    reader.only(config, &path, &known);
+    reader.only(config, &path, &keys);
     let mut step = Step {
         action,
         input,

@@ -79,25 +79,25 @@ impl<'a> Reader<'a> {
         self.notes.add(rule, Some(field), at.clone(), message)
     }
 
-    /// Reports every key that is not in `known`, with the most similar known key.
-    pub fn only(&mut self, node: &Node, field: &str, known: &[&str]) {
+    /// Reports every key that is not in `keys`, with the most similar known key.
+    pub fn only(&mut self, node: &Node, field: &str, keys: &[&str]) {
         for entry in node.entries() {
-            if !known.contains(&entry.key.as_str()) {
+            if !keys.contains(&entry.key.as_str()) {
                 let path = join(field, &entry.key);
                 let message = format!("unknown key `{path}`");
                 let finding =
                     self.notes.add(&rules::CONTRACT_UNKNOWN_KEY, Some(&path), entry.key_at.clone(), message);
-                suggest(finding, &entry.key, known.iter().copied());
+                suggest(finding, &entry.key, keys.iter().copied());
             }
         }
     }
 
-    /// Reports every top-level key that resembles one of `known`: within two edits if that one is missing, within one
+    /// Reports every top-level key that resembles one of `keys`: within two edits if that one is missing, within one
     /// edit if it is present. Other keys are allowed at the top level.
-    pub fn misspelled(&mut self, root: &Node, known: &[&str]) {
+    pub fn misspelled(&mut self, root: &Node, keys: &[&str]) {
         for entry in root.entries() {
             let key = entry.key.as_str();
-            if known.contains(&key) || Frontmatter::KEYS.contains(&key) {
+            if keys.contains(&key) || Frontmatter::KEYS.contains(&key) {
                 continue;
             }
             let allowed = |name: &str| match root.get(name) {
@@ -105,7 +105,7 @@ impl<'a> Reader<'a> {
                 Some(_) if name.len() < 4 => 0,
                 _ => 1,
             };
-            let near = known.iter().find(|name| strsim::osa_distance(name, key) <= allowed(name));
+            let near = keys.iter().find(|name| strsim::osa_distance(name, key) <= allowed(name));
             if let Some(near) = near {
                 let message = format!("unknown key `{key}`");
                 let finding =
@@ -254,7 +254,7 @@ impl<'a> Reader<'a> {
 
 /// Returns the most similar known word, if one is similar enough: one that begins with the word (`int`, `bool`), or one
 /// with few edits. Words of more than [`MAX_WORD`] characters have none: the time grows with the square of the length.
-pub(super) fn nearest<'w>(word: &str, known: impl Iterator<Item = &'w str>) -> Option<&'w str> {
+pub(super) fn nearest<'w>(word: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
     let letters = word.chars().count();
     if letters > MAX_WORD {
         return None;
@@ -264,15 +264,15 @@ pub(super) fn nearest<'w>(word: &str, known: impl Iterator<Item = &'w str>) -> O
         let is_short_form = letters > 1 && known.starts_with(word);
         if is_short_form { 0 } else { strsim::levenshtein(known, word) }
     };
-    let known =
-        known.filter(|known| known.chars().count().abs_diff(letters) <= allowed || known.starts_with(word));
-    let near = known.map(|known| (distance(known), known)).min();
+    let words =
+        words.filter(|known| known.chars().count().abs_diff(letters) <= allowed || known.starts_with(word));
+    let near = words.map(|known| (distance(known), known)).min();
     near.filter(|(distance, _)| *distance <= allowed).map(|(_, near)| near)
 }
 
 /// Sets the help of a finding to the most similar known word, if one is similar enough.
-pub(super) fn suggest<'w>(finding: &mut Finding, word: &str, known: impl Iterator<Item = &'w str>) {
-    if let Some(near) = nearest(word, known) {
+pub(super) fn suggest<'w>(finding: &mut Finding, word: &str, words: impl Iterator<Item = &'w str>) {
+    if let Some(near) = nearest(word, words) {
         finding.help = format!("Did you mean `{near}`?");
     }
 }

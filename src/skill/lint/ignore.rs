@@ -59,8 +59,7 @@ pub fn ignore(findings: Vec<Finding>, file: &Path, source: &str) -> (Vec<Finding
     let mut notes = Notes::new(file, source);
     comments.retain(|comment| {
         let at = comment.at.clone();
-        let known = rules::by_code(comment.rule);
-        match known {
+        match rules::by_code(comment.rule) {
             None => {
                 let message = format!("unknown rule `{}`", comment.rule);
                 notes.add(&rules::IGNORE_INVALID, None, at, message);

@@ -87,18 +87,18 @@ impl Postgres {
     ) -> Result<Self, StoreError> {
         let place = address.place.clone();
         let expected = match &options.known {
-            Some(known) => known.id_of(&place)?,
+            Some(known_stores) => known_stores.id_of(&place)?,
             None => None,
         };
         let pool = pool(address)?;
         let mut client = connection(&pool, &place).await?;
-        let known =
+        let expected_store =
             schema::Expected { place: &place, id: expected.as_deref(), must_exist: options.must_exist };
-        let identity = schema::prepare(&mut client, &known).await?;
+        let identity = schema::prepare(&mut client, &expected_store).await?;
         drop(client);
-        if let (Some(known), None) = (&options.known, &expected) {
+        if let (Some(known_stores), None) = (&options.known, &expected) {
             let now_ms = jiff::Timestamp::now().as_millisecond();
-            if let Err(error) = known.record(&place, &identity, now_ms) {
+            if let Err(error) = known_stores.record(&place, &identity, now_ms) {
                 tracing::warn!("cannot record {place}: {error}");
             }
         }
@@ -129,10 +129,10 @@ impl Postgres {
     }
 
     /// Records the store that is at an address now in place of the recorded one; returns its id.
-    pub async fn adopt(address: &PostgresAddress, known: &KnownStores) -> Result<String, StoreError> {
+    pub async fn adopt(address: &PostgresAddress, known_stores: &KnownStores) -> Result<String, StoreError> {
         let store = Self::open(address, &PostgresOptions::default()).await?;
-        known.remove_place(&store.place)?;
-        known.record(&store.place, &store.identity, store.wall_ms())
+        known_stores.remove_place(&store.place)?;
+        known_stores.record(&store.place, &store.identity, store.wall_ms())
     }
 
     /// Calls this observer after every commit from now on; only the first one is registered.

@@ -194,7 +194,7 @@ pub(super) async fn prepare(client: &mut Object, expected: &Expected<'_>) -> Res
         let reason = "its schema does not exist; create it, or change search_path".to_owned();
         return Err(refused(place, Unavailability::Unopenable, reason));
     };
-    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    let supported = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
     let transaction = client.transaction().await.map_err(failed)?;
     let lock = "SELECT pg_advisory_xact_lock(hashtextextended('skill-workbench/migrate/' || $1::text, 0))";
     transaction.execute(lock, &[&schema]).await.map_err(failed)?;
@@ -208,8 +208,8 @@ pub(super) async fn prepare(client: &mut Object, expected: &Expected<'_>) -> Res
     } else {
         0
     };
-    if found > known {
-        return Err(StoreError::Newer { place: place.to_owned(), found, known });
+    if found > supported {
+        return Err(StoreError::Newer { place: place.to_owned(), found, known: supported });
     }
     if let (false, Some(id)) = (exists, id) {
         let reason = format!(
@@ -232,7 +232,7 @@ pub(super) async fn prepare(client: &mut Object, expected: &Expected<'_>) -> Res
             migration.replace("TEXT", "TEXT COLLATE \"C\"").replace("AS TEXT COLLATE \"C\")", "AS TEXT)");
         transaction.batch_execute(&migration).await.map_err(failed)?;
     }
-    transaction.execute("UPDATE schema_version SET version = $1", &[&known]).await.map_err(failed)?;
+    transaction.execute("UPDATE schema_version SET version = $1", &[&supported]).await.map_err(failed)?;
     let present: String = transaction.query_one("SELECT id FROM identity", &[]).await.map_err(failed)?.get(0);
     if let Some(id) = id.filter(|id| *id != present) {
         let reason = format!(

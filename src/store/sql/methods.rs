@@ -430,9 +430,9 @@ macro_rules! implement_store {
                 $write!(self, tx => sessions::create(tx, &id, owner.as_deref(), &document).await)
             }
 
-            async fn session(&self, id: &str, known: u64) -> Result<Option<SessionRow>, StoreError> {
+            async fn session(&self, id: &str, skip: u64) -> Result<Option<SessionRow>, StoreError> {
                 let id = id.to_owned();
-                $read!(self, tx => sessions::read(tx, &id, known).await)
+                $read!(self, tx => sessions::read(tx, &id, skip).await)
             }
 
             async fn sessions(&self, owner: Option<&str>, limit: usize) -> Result<Vec<SessionHead>, StoreError> {

@@ -31,12 +31,12 @@ pub(crate) async fn create<T: Tx>(
     })
 }
 
-pub(crate) async fn read<T: Tx>(tx: &T, id: &str, known: u64) -> Result<Option<SessionRow>, StoreError> {
+pub(crate) async fn read<T: Tx>(tx: &T, id: &str, skip: u64) -> Result<Option<SessionRow>, StoreError> {
     let action = "read a session";
     let sql = "SELECT created_ms, changed_ms, version, document, owner FROM sessions WHERE id = ?1";
     let Some(mut row) = tx.find(action, sql, values![id]).await? else { return Ok(None) };
     let sql = "SELECT json FROM session_lines WHERE session = ?1 AND number > ?2 ORDER BY number";
-    let lines = tx.query(action, sql, values![id, known]).await?;
+    let lines = tx.query(action, sql, values![id, skip]).await?;
     Ok(Some(SessionRow {
         id: id.to_owned(),
         created_ms: row.take(0)?,

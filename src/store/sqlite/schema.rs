@@ -233,11 +233,11 @@ pub(super) fn is_present(connection: &Connection, place: &str) -> Result<bool, S
     let found: i64 = connection
         .pragma_query_value(None, "user_version", |row| row.get(0))
         .map_err(|e| failed(format!("read the schema of {place}"), &e))?;
-    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
-    if found > known {
-        return Err(StoreError::Newer { place: place.to_owned(), found, known });
+    let supported = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    if found > supported {
+        return Err(StoreError::Newer { place: place.to_owned(), found, known: supported });
     }
-    Ok(found == known)
+    Ok(found == supported)
 }
 
 /// Migrates a database to this program's version.
@@ -256,16 +256,16 @@ pub(super) fn migrate(connection: &mut Connection, place: &str) -> Result<(), St
     let found: i64 = transaction
         .pragma_query_value(None, "user_version", |row| row.get(0))
         .map_err(|e| failed(action("read"), &e))?;
-    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
-    if found > known {
-        return Err(StoreError::Newer { place: place.to_owned(), found, known });
+    let supported = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    if found > supported {
+        return Err(StoreError::Newer { place: place.to_owned(), found, known: supported });
     }
     for migration in MIGRATIONS.iter().skip(usize::try_from(found).unwrap_or(0)) {
         transaction.execute_batch(migration).map_err(|e| failed(action("migrate"), &e))?;
     }
-    if found < known {
+    if found < supported {
         transaction
-            .pragma_update(None, "user_version", known)
+            .pragma_update(None, "user_version", supported)
             .and_then(|()| transaction.pragma_update(None, "application_id", APPLICATION_ID))
             .map_err(|e| failed(action("record the version of"), &e))?;
     }

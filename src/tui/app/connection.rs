@@ -121,9 +121,9 @@ impl CoreConnection {
     }
 
     /// Delivers the state of the connection to an overlay that opens.
-    pub fn introduce(&self, sheet: &mut dyn Overlay) {
+    pub fn introduce(&self, overlay: &mut dyn Overlay) {
         if let Connection::Remote { state, .. } = &self.connection {
-            sheet.on_message(&Message::Event(Event::Connection(state.clone())));
+            overlay.on_message(&Message::Event(Event::Connection(state.clone())));
         }
     }
 

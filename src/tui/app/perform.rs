@@ -229,19 +229,19 @@ impl Executor {
                 let Picker { what, title, choices, current } = picker;
                 screen.overlays.open(Chooser::new(Purpose::Pane(pane, what), title, choices, current));
             }
-            Effect::OpenDialog(sheet) => {
-                let mut sheet = sheet.open(pane, (screen.clock.wall_ms(now), now));
-                screen.connection.introduce(sheet.as_mut());
-                sheet.on_message(&Message::Catalog(Arc::clone(&screen.core.catalog)));
-                screen.overlays.top = Some(sheet);
+            Effect::OpenDialog(spec) => {
+                let mut dialog = spec.open(pane, (screen.clock.wall_ms(now), now));
+                screen.connection.introduce(dialog.as_mut());
+                dialog.on_message(&Message::Catalog(Arc::clone(&screen.core.catalog)));
+                screen.overlays.top = Some(dialog);
             }
             Effect::Read(reading) => screen.overlays.open(Reader::new(pane, *reading)),
             Effect::ReadAgain(reading) => screen.overlays.read_again(*reading),
             Effect::AddGolden(_) if screen.lacks_golden_file => screen.notices.note(NO_GOLDEN_FILE, now),
             Effect::AddGolden(mut form) => {
                 form.query = form.query.or_else(|| screen.panes.iter().find_map(Pane::request));
-                let sheet = DialogSpec::Prompt { asking: PromptKind::Golden(form), typed: Map::new() };
-                self.run_effect(pane, Effect::OpenDialog(Box::new(sheet)), now);
+                let spec = DialogSpec::Prompt { asking: PromptKind::Golden(form), typed: Map::new() };
+                self.run_effect(pane, Effect::OpenDialog(Box::new(spec)), now);
             }
             Effect::EditDescription(mut skill) => {
                 skill.intent = skill.intent.or_else(|| screen.panes.iter().find_map(Pane::request));
@@ -254,7 +254,7 @@ impl Executor {
                 screen.overlays.open(Reader::new(pane, why_report::pending(&request)));
                 self.commands.push(AppCommand::Call(pane, Effect::Why(request)));
             }
-            Effect::Keep(sheet, typed) => self.deliver(pane, &Message::SavedDraft(sheet, typed), now),
+            Effect::Keep(dialog, typed) => self.deliver(pane, &Message::SavedDraft(dialog, typed), now),
             Effect::ErrorNotice(what, place) => {
                 let place = screen.with_keys(&place);
                 screen.notices.error(what, place);

@@ -151,8 +151,8 @@ const REMOVED: [&str; 1] = ["take-back"];
 
 fn parse_name<T: FromStr + IntoEnumIterator + ToString>(name: &str, what: &str) -> Result<T, String> {
     T::from_str(name).map_err(|_| {
-        let known: Vec<String> = T::iter().map(|known| known.to_string()).collect();
-        unknown_name(what, name, &known.iter().map(String::as_str).collect::<Vec<_>>())
+        let names: Vec<String> = T::iter().map(|value| value.to_string()).collect();
+        unknown_name(what, name, &names.iter().map(String::as_str).collect::<Vec<_>>())
     })
 }
 

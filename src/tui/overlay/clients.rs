@@ -645,12 +645,9 @@ impl Overlay for ClientsView {
 #[cfg(test)]
 mod tests {
     use crossterm::event::{KeyCode, KeyModifiers};
-    use ratatui::buffer::Buffer;
 
     use super::*;
-    use crate::glyphs::UNICODE;
     use crate::picture;
-    use crate::theme::{Depth, Theme};
     use skills_api::AssumedFolder;
 
     const CLIENTS: [&str; 8] =
@@ -710,17 +707,10 @@ mod tests {
     }
 
     fn screen_text(view: &mut ClientsView, width: u16, height: u16) -> String {
-        let theme = Theme::shipped("dark", Depth::True).unwrap();
-        let mut buf = Buffer::empty(Rect::new(0, 0, width, height));
-        let area = buf.area;
-        let mut painter = Painter {
-            buf: &mut buf,
-            theme: &theme,
-            glyphs: &UNICODE,
-            keymap: &crate::keymap::Keymap::shipped().unwrap(),
+        let draw = |painter: &mut Painter<'_>| {
+            view.draw(Rect::new(0, 0, width, height), painter, Instant::now());
         };
-        view.draw(area, &mut painter, Instant::now());
-        picture::text(&buf)
+        picture::text(&picture::painted(width, height, draw))
     }
 
     #[test]
@@ -730,17 +720,11 @@ mod tests {
         let folder = AssumedFolder { path: "/home/k/some/folder/of/skills".into(), shipped: false };
         report.clients.iter_mut().for_each(|client| client.assumed_folders = vec![folder.clone()]);
         view.on_message(&Message::Visibility(None, Ok(Arc::new(report))));
-        let theme = Theme::shipped("dark", Depth::True).unwrap();
         for (width, height) in [(40, 9), (45, 11), (60, 12), (70, 16)] {
-            let mut buf = Buffer::empty(Rect::new(0, 0, width + 5, height + 4));
-            let mut painter = Painter {
-                buf: &mut buf,
-                theme: &theme,
-                glyphs: &UNICODE,
-                keymap: &crate::keymap::Keymap::shipped().unwrap(),
+            let draw = |painter: &mut Painter<'_>| {
+                view.draw(Rect::new(0, 0, width, height), painter, Instant::now());
             };
-            view.draw(Rect::new(0, 0, width, height), &mut painter, Instant::now());
-            let screen = picture::text(&buf);
+            let screen = picture::text(&picture::painted(width + 5, height + 4, draw));
             let lines: Vec<&str> = screen.lines().map(str::trim_end).collect();
             let (inside, below) = lines.split_at(usize::from(height));
             assert!(below.iter().all(|line| line.is_empty()), "{screen}");

@@ -36,7 +36,7 @@ pub enum DialogSpec {
     /// Approve or deny a pending step.
     Decide {
         /// The pending step.
-        sheet: Box<DecisionPreview>,
+        preview: Box<DecisionPreview>,
         title: Option<String>,
         /// The filter of the runs that can be decided with it.
         filter: Option<RunQuery>,
@@ -62,7 +62,7 @@ pub enum DialogSpec {
     Script {
         call: ScriptCall,
         /// What it would run.
-        sheet: Box<ScriptPreview>,
+        preview: Box<ScriptPreview>,
     },
     /// Send one command to many runs.
     Bulk {
@@ -129,8 +129,8 @@ impl DialogSpec {
     /// Creates the overlay, opened by a pane at a wall clock time (milliseconds since 1970-01-01 UTC) and a moment.
     pub fn open(self, pane: PaneId, opened: (i64, Instant)) -> Box<dyn Overlay> {
         match self {
-            Self::Decide { sheet, title, filter, typed, ticket } => {
-                let decision = decision::Decision::new(pane, *sheet, ticket, opened);
+            Self::Decide { preview, title, filter, typed, ticket } => {
+                let decision = decision::Decision::new(pane, *preview, ticket, opened);
                 Box::new(decision.among(title, filter).retyped(&typed))
             }
             Self::Launch { view, typed, ticket } => {
@@ -140,13 +140,13 @@ impl DialogSpec {
                 Box::new(bulk::BulkDialog::new(pane, command, runs, ticket, opened))
             }
             Self::Proposal { view, command } => Box::new(proposal::ProposalDialog::new(pane, view, command)),
-            Self::Script { call, sheet } => Box::new(script::ScriptDialog::new(pane, call, *sheet)),
+            Self::Script { call, preview } => Box::new(script::ScriptDialog::new(pane, call, *preview)),
             Self::Prompt { asking, typed } => {
                 Box::new(prompt_dialog::PromptDialog::new(pane, asking).retyped(&typed))
             }
             Self::RunCommand { run, kind, checkpoints, chosen, typed, ticket } => {
-                let sheet = run_command::RunCommandDialog::new(pane, *run, kind, ticket, opened);
-                Box::new(sheet.offering(checkpoints, chosen).retyped(&typed))
+                let dialog = run_command::RunCommandDialog::new(pane, *run, kind, ticket, opened);
+                Box::new(dialog.offering(checkpoints, chosen).retyped(&typed))
             }
         }
     }

@@ -862,7 +862,7 @@ mod tests {
     use crossterm::event::{KeyCode, KeyModifiers};
 
     use super::*;
-    use crate::theme::{Depth, Theme};
+    use crate::picture;
     use skills_api::{Code, Error};
 
     fn key(code: KeyCode) -> KeyEvent {
@@ -886,17 +886,12 @@ mod tests {
 
     #[test]
     fn the_smallest_screen_keeps_its_frame() {
-        let (mut editor, theme) = (editor(), Theme::shipped("dark", Depth::True).unwrap());
+        let mut editor = editor();
         editor.paste(&" Reads the statements of a bank.".repeat(20));
-        let mut buf = ratatui::buffer::Buffer::empty(Rect::new(0, 0, 40, 12));
-        let mut painter = Painter {
-            buf: &mut buf,
-            theme: &theme,
-            glyphs: &crate::glyphs::UNICODE,
-            keymap: &crate::keymap::Keymap::shipped().unwrap(),
+        let draw = |painter: &mut Painter<'_>| {
+            editor.draw(Rect::new(0, 0, 40, 9), painter, Instant::now());
         };
-        editor.draw(Rect::new(0, 0, 40, 9), &mut painter, Instant::now());
-        let screen = crate::picture::text(&buf);
+        let screen = picture::text(&picture::painted(40, 12, draw));
         let lines: Vec<&str> = screen.lines().map(str::trim_end).collect();
         assert!(lines[8].starts_with('╰') && !lines[8].contains(char::is_alphabetic), "{screen}");
         assert!(lines[9..].iter().all(|line| line.is_empty()), "{screen}");
@@ -1029,16 +1024,10 @@ mod tests {
         editor.paste(&" Reads one more kind of document.".repeat(40));
         editor.key(key(KeyCode::Null), Some(Action::Execute));
         let screen = |editor: &mut DraftEditor| {
-            let mut buf = ratatui::buffer::Buffer::empty(Rect::new(0, 0, 80, 24));
-            let theme = Theme::shipped("dark", Depth::True).unwrap();
-            let mut painter = Painter {
-                buf: &mut buf,
-                theme: &theme,
-                glyphs: &crate::glyphs::UNICODE,
-                keymap: &crate::keymap::Keymap::shipped().unwrap(),
+            let draw = |painter: &mut Painter<'_>| {
+                editor.draw(Rect::new(0, 0, 80, 24), painter, Instant::now());
             };
-            editor.draw(Rect::new(0, 0, 80, 24), &mut painter, Instant::now());
-            crate::picture::text(&buf)
+            picture::text(&picture::painted(80, 24, draw))
         };
         let labels = |editor: &DraftEditor| editor.hints().iter().map(|hint| hint.label).collect::<Vec<_>>();
         let top = screen(&mut editor);

@@ -32,9 +32,9 @@ impl Depth {
         }
         let colorterm = variable("COLORTERM").unwrap_or_default();
         let direct = term.ends_with("-direct") || term.contains("truecolor");
-        let known =
+        let is_capable =
             ["kitty", "alacritty", "ghostty", "wezterm", "foot"].iter().any(|name| term.contains(name));
-        if colorterm == "truecolor" || colorterm == "24bit" || direct || known {
+        if colorterm == "truecolor" || colorterm == "24bit" || direct || is_capable {
             return Self::True;
         }
         if term.contains("256color") { Self::Ansi256 } else { Self::Ansi16 }

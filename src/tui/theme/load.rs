@@ -190,8 +190,8 @@ impl ThemeFile {
 
 fn parse_role(key: &str) -> Result<Role, String> {
     Role::from_str(key).map_err(|_| {
-        let known: Vec<String> = Role::iter().map(|role| role.to_string()).collect();
-        unknown_name("role", key, &known.iter().map(String::as_str).collect::<Vec<_>>())
+        let names: Vec<String> = Role::iter().map(|role| role.to_string()).collect();
+        unknown_name("role", key, &names.iter().map(String::as_str).collect::<Vec<_>>())
     })
 }
 

@@ -197,20 +197,20 @@ impl Approvals {
         let (approvals, runtime) = (Arc::clone(self), Arc::clone(runtime));
         let (run, plan, at) = (run.clone(), plan.clone(), at.cloned());
         crate::work::run_blocking(move || {
-            let sheet = decision_preview::preview(&run, &plan, at.as_ref(), &*runtime.broker, approver);
-            let Some(mut sheet) = sheet else { return Ok(None) };
-            let capability = plan.capability(&sheet.capability).map(Arc::as_ref);
-            sheet.why =
-                with_approvals(sheet.why, &run, &approvals.permissions.required_approvals(&run, &plan)?);
+            let preview = decision_preview::preview(&run, &plan, at.as_ref(), &*runtime.broker, approver);
+            let Some(mut preview) = preview else { return Ok(None) };
+            let capability = plan.capability(&preview.capability).map(Arc::as_ref);
+            preview.why =
+                with_approvals(preview.why, &run, &approvals.permissions.required_approvals(&run, &plan)?);
             if let Some(blocker) = approvals.find_blocker(&runtime, &run, &plan, capability) {
                 let public = blocker.reason.as_ref().and_then(|reason| reason.get("message")?.as_str());
-                sheet.blocked_public = public.map(str::to_owned);
-                sheet.blocked = Some(blocker.message);
+                preview.blocked_public = public.map(str::to_owned);
+                preview.blocked = Some(blocker.message);
             }
             if approvals.places.elsewhere(&run).is_some() {
-                "the bindings of the skills it was launched from".clone_into(&mut sheet.binding);
+                "the bindings of the skills it was launched from".clone_into(&mut preview.binding);
             }
-            Ok(Some(sheet))
+            Ok(Some(preview))
         })
         .await
     }

@@ -43,11 +43,11 @@ impl Launches {
         let plans = Arc::clone(&self.plans);
         let requested = request.clone();
         let prepared = crate::work::run_blocking(move || {
-            let known = plans.services.capabilities()?;
-            let capability = capabilities::known(&known, requested.capability.trim())?;
+            let capabilities = plans.services.capabilities()?;
+            let capability = capabilities::known(&capabilities, requested.capability.trim())?;
             let id = format!("{PREFIX}{}", capability.id);
             // Rules are checked first: a caller without permission does not learn its inputs.
-            let unpinned = plan(&known, &capability, &requested.inputs, None)?;
+            let unpinned = plan(&capabilities, &capability, &requested.inputs, None)?;
             let approval =
                 plans.permissions.approval_of_plan(&id, &unpinned, &requested.options.labels, &[])?;
             let inputs = if capability.inputs.is_empty() {
@@ -57,7 +57,7 @@ impl Launches {
                 check_inputs(&capability.inputs, &requested.inputs)
                     .map_err(|wrong| inputs_error(&id, &wrong))?
             };
-            let plan = plan(&known, &capability, &inputs, approval)?;
+            let plan = plan(&capabilities, &capability, &inputs, approval)?;
             Ok(PreparedLaunch {
                 title: title_of(&id, &plan.contract, &inputs),
                 expires_in_s: None,
@@ -84,10 +84,10 @@ impl Plans {
         inputs: &Value,
         approval: Option<String>,
     ) -> Result<(Option<String>, Option<String>), Error> {
-        let known = self.services.capabilities()?;
-        let capability = capabilities::known(&known, capability)?;
+        let capabilities = self.services.capabilities()?;
+        let capability = capabilities::known(&capabilities, capability)?;
         let input_map = inputs.as_object().cloned().unwrap_or_default();
-        let digest = plan(&known, &capability, &input_map, approval).ok().map(|plan| plan.digest());
+        let digest = plan(&capabilities, &capability, &input_map, approval).ok().map(|plan| plan.digest());
         Ok((digest, Some(capability.version.clone())))
     }
 
@@ -108,13 +108,13 @@ impl Plans {
 
 /// Returns the plan of a run that passes these inputs to a capability and returns its outputs.
 fn plan(
-    known: &Capabilities,
+    capabilities: &Capabilities,
     capability: &Capability,
     inputs: &Map<String, Value>,
     approval: Option<String>,
 ) -> Result<Plan, Error> {
     let contract = contract(capability, inputs);
-    Plan::pin(&contract, &|_| None, &|id| known.capability(id).cloned(), approval).map_err(|error| {
+    Plan::pin(&contract, &|_| None, &|id| capabilities.capability(id).cloned(), approval).map_err(|error| {
         let reason = serde_json::to_value(&error).ok();
         Error {
             reason,

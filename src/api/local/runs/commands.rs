@@ -231,16 +231,16 @@ impl Commands {
     ) -> Result<Option<Error>, Error> {
         let plan = runtime.plan(&run.contract_digest).await?;
         let (run, at) = self.approvals.at_gate(runtime, run.clone()).await?;
-        let sheet = self.approvals.decision_preview(runtime, &run, &plan, at.as_ref()).await?;
-        let Some(sheet) = sheet else { return Ok(None) };
-        let mut body = json!({ "step": sheet.step });
+        let preview = self.approvals.decision_preview(runtime, &run, &plan, at.as_ref()).await?;
+        let Some(preview) = preview else { return Ok(None) };
+        let mut body = json!({ "step": preview.step });
         let mut optional = |name: &str, value: Value| {
             if !value.is_null() {
                 body[name] = value;
             }
         };
         if request.verdict == Verdict::Approve {
-            optional("inputs_digest", json!(sheet.inputs_digest));
+            optional("inputs_digest", json!(preview.inputs_digest));
         }
         optional("choice", json!(request.choice));
         optional("result", json!(request.result));
@@ -250,15 +250,15 @@ impl Commands {
             Verdict::Approve => ("approve", "`step` and `inputs_digest`"),
             Verdict::Deny => ("deny", "`step`"),
         };
-        let other_step = request.step.as_ref().filter(|step| **step != sheet.step);
+        let other_step = request.step.as_ref().filter(|step| **step != preview.step);
         let mut message = match other_step {
             Some(step) => format!(
                 "no decision made: step `{step}` is not waiting; run {} is waiting at step `{}` ({})",
-                run.id, sheet.step, sheet.headline
+                run.id, preview.step, preview.headline
             ),
             None => format!(
                 "no decision made: run {} is waiting at step `{}` ({})",
-                run.id, sheet.step, sheet.headline
+                run.id, preview.step, preview.headline
             ),
         };
         if other_step.is_none() && (missing.contains(&"step") || missing.contains(&"inputs_digest")) {
@@ -267,10 +267,10 @@ impl Commands {
         let mut reason = json!({
             "run_id": run.id,
             "missing": missing,
-            "decision": sheet,
+            "decision": preview,
             "send": { "method": "POST", "path": format!("/v1/runs/{}/{word}", run.id), "body": body },
         });
-        if sheet.outcome_unknown && request.verdict == Verdict::Approve {
+        if preview.outcome_unknown && request.verdict == Verdict::Approve {
             let choices: Vec<Choice> = Choice::iter().collect();
             reason["choices"] = json!(choices);
             if missing.contains(&"choice") {
@@ -579,8 +579,8 @@ async fn signal(
 async fn ensure_checkpoint_exists(runtime: &RunRuntime, run: &RunRecord, number: u64) -> Result<(), Error> {
     match runtime.store.checkpoint(&run.id, number).await {
         Err(StoreError::NoCheckpoint { .. }) => {
-            let known = runtime.store.checkpoints(&run.id, None, 1).await?;
-            let last = known.last().map_or(0, |checkpoint| checkpoint.number);
+            let checkpoints = runtime.store.checkpoints(&run.id, None, 1).await?;
+            let last = checkpoints.last().map_or(0, |checkpoint| checkpoint.number);
             Err(Error::no_checkpoint(&run.id.0, number, last))
         }
         outcome => Ok(outcome.map(drop)?),

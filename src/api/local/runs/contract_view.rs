@@ -89,7 +89,7 @@ impl ContractViews {
             .chain(step.scatter.iter().flat_map(|scatter| &scatter.capabilities))
             .collect();
         let called: Vec<&String> = if chosen.is_empty() { id.into_iter().collect() } else { chosen };
-        let known: Vec<&Arc<Capability>> =
+        let found: Vec<&Arc<Capability>> =
             called.iter().filter_map(|id| capabilities.capability(id)).collect();
         let (mut bindings, mut unbound) = (Vec::new(), false);
         for id in &called {
@@ -104,7 +104,7 @@ impl ContractViews {
             unbound = unbound || explanation.is_none_or(|explanation| explanation.chosen.is_none());
         }
         let mut gates: Vec<String> = Vec::new();
-        for words in known.iter().flat_map(|capability| decision_preview::gates(capability)) {
+        for words in found.iter().flat_map(|capability| decision_preview::gates(capability)) {
             if !gates.contains(&words) {
                 gates.push(words);
             }
@@ -121,8 +121,8 @@ impl ContractViews {
             binding: (!bindings.is_empty()).then(|| bindings.join("; ")),
             unbound,
             gates,
-            effect: effect(step, &known, called.len()),
-            acts: known.iter().any(|capability| capability.properties.side_effects),
+            effect: effect(step, &found, called.len()),
+            acts: found.iter().any(|capability| capability.properties.side_effects),
         }
     }
 }
@@ -161,19 +161,19 @@ fn flow(step: &Step) -> Vec<String> {
 }
 
 /// Describes whether repeating a step is safe.
-fn effect(step: &Step, known: &[&Arc<Capability>], called: usize) -> String {
+fn effect(step: &Step, found: &[&Arc<Capability>], called: usize) -> String {
     match step.action {
         StepAction::WaitForSignal(_) => return "waits, no side effects".to_owned(),
         StepAction::Skill(_) => return "those of its steps".to_owned(),
         StepAction::Capability(_) => {}
     }
-    if known.len() < called {
+    if found.len() < called {
         return "unknown: a capability is missing".to_owned();
     }
     let outside = |c: &&&Arc<Capability>| c.properties.side_effects;
-    if known.iter().all(|capability| !outside(&capability)) {
+    if found.iter().all(|capability| !outside(&capability)) {
         "no side effects; safe to repeat".to_owned()
-    } else if known.iter().filter(outside).all(|capability| capability.properties.idempotent) {
+    } else if found.iter().filter(outside).all(|capability| capability.properties.idempotent) {
         "external side effects; idempotent".to_owned()
     } else {
         "external side effects; not idempotent".to_owned()

@@ -109,8 +109,8 @@ impl ByContractId {
         if let Some(found) = catalog.by_id(id).and_then(|skill| read(skill).ok()) {
             return Some(found);
         }
-        let mut known = self.0.locked();
-        if known.0 != catalog.generation {
+        let mut index = self.0.locked();
+        if index.0 != catalog.generation {
             let skills = catalog.entries.iter().map(|entry| &entry.skill);
             let contracts =
                 skills.filter(|skill| skill.root_dir.join(FILE).is_file()).filter_map(|s| read(s).ok());
@@ -119,9 +119,9 @@ impl ByContractId {
                 // The first root wins, as it does for skills.
                 ids.entry(found.contract.id.clone()).or_insert_with(|| found.skill.id.clone());
             }
-            *known = (catalog.generation, ids);
+            *index = (catalog.generation, ids);
         }
-        let skill = known.1.get(id)?;
+        let skill = index.1.get(id)?;
         read(catalog.by_id(skill.as_str())?).ok()
     }
 }

@@ -48,9 +48,9 @@ impl Details {
         let events = newest_events(&*runtime.store, &run.id).await?;
         let records = runtime.store.steps(&run.id, MAX_STEP_BYTES).await?;
         let (present, _) = self.plans.present(&run, &plan).await;
-        let mut sheet = self.approvals.decision_preview(&runtime, &run, &plan, at.as_ref()).await?;
-        if let Some(sheet) = &mut sheet {
-            sheet.pause = requested_pause(&run, events.iter());
+        let mut preview = self.approvals.decision_preview(&runtime, &run, &plan, at.as_ref()).await?;
+        if let Some(preview) = &mut preview {
+            preview.pause = requested_pause(&run, events.iter());
         }
         let mut steps = steps::views(&run, &plan, &records, &events);
         if steps.iter().any(|step| step.state == StepState::Running) {
@@ -71,7 +71,7 @@ impl Details {
             isolation,
             earlier: attempts::attempts(&events),
             events,
-            sheet,
+            sheet: preview,
             elsewhere: self.places.elsewhere(&run),
             run: with_holder(run),
         })

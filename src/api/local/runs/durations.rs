@@ -23,14 +23,14 @@ type Percentiles = Arc<HashMap<String, u64>>;
 /// Durations by contract digest, with the time they were read.
 #[derive(Default)]
 pub(super) struct StepDurations {
-    known: Mutex<HashMap<String, (Instant, Percentiles)>>,
+    cache: Mutex<HashMap<String, (Instant, Percentiles)>>,
 }
 
 impl StepDurations {
     /// Returns the 95th percentiles of the steps of a run's contract.
     pub(super) async fn of(&self, store: &dyn Store, run: &RunRecord) -> Result<Percentiles, StoreError> {
-        if let Some(known) = self.cached(&run.contract_digest) {
-            return Ok(known);
+        if let Some(percentiles) = self.cached(&run.contract_digest) {
+            return Ok(percentiles);
         }
         let filter = RunFilter {
             states: vec![RunState::Completed],
@@ -48,17 +48,17 @@ impl StepDurations {
         }
         let found = took.into_iter().filter_map(|(step, took)| Some((step, percentile(took)?)));
         let found: Percentiles = Arc::new(found.collect());
-        let mut known = self.known.locked();
-        if known.len() >= MAX_CONTRACTS {
-            known.clear();
+        let mut cache = self.cache.locked();
+        if cache.len() >= MAX_CONTRACTS {
+            cache.clear();
         }
-        known.insert(run.contract_digest.clone(), (Instant::now(), Arc::clone(&found)));
+        cache.insert(run.contract_digest.clone(), (Instant::now(), Arc::clone(&found)));
         Ok(found)
     }
 
     fn cached(&self, digest: &str) -> Option<Percentiles> {
-        let known = self.known.locked();
-        let (read, percentiles) = known.get(digest)?;
+        let cache = self.cache.locked();
+        let (read, percentiles) = cache.get(digest)?;
         (read.elapsed() < MAX_AGE).then(|| Arc::clone(percentiles))
     }
 }

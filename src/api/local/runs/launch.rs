@@ -244,7 +244,7 @@ impl Plans {
     /// Checks that the nested contracts and capabilities of a plan are the present ones, and that the definitions of
     /// the capabilities are those that were trusted, where their folder is pinned.
     fn ensure_current_definitions(&self, plan: &Plan) -> Result<(), Error> {
-        let (known, catalog) = (self.services.capabilities()?, self.skills.snapshot());
+        let (capabilities, catalog) = (self.services.capabilities()?, self.skills.snapshot());
         let changed = |what: String| {
             Err(Error::new(
                 Code::SkillChanged,
@@ -259,10 +259,11 @@ impl Plans {
             }
         }
         for id in plan.capabilities.keys() {
-            let Some(capability) = known.capability(id).filter(|found| plan.calls_capability(found)) else {
+            let Some(capability) = capabilities.capability(id).filter(|found| plan.calls_capability(found))
+            else {
                 return changed(format!("the definition of capability:{id}"));
             };
-            let Some((place, read)) = known.source(&capability.location) else { continue };
+            let Some((place, read)) = capabilities.source(&capability.location) else { continue };
             // Definitions of the user are not executed, so they need no trust; those of a repository could be anyone's.
             let needs_trust = place.of_project || self.trust.state(place.root()) != TrustState::Untrusted;
             let what = format!("the definition of capability:{}", capability.id);

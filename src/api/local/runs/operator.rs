@@ -61,14 +61,6 @@ const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(30);
 /// Interval of the deletion of ended runs.
 const RETENTION_INTERVAL: Duration = Duration::from_secs(3_600);
 
-const OPEN: [RunState; 5] = [
-    RunState::WaitingForHuman,
-    RunState::WaitingForSignal,
-    RunState::Running,
-    RunState::Replaying,
-    RunState::Pending,
-];
-
 #[async_trait]
 impl OperatorClient for Local {
     async fn board(&self, hours: u32) -> Result<Board, Error> {
@@ -184,10 +176,10 @@ impl RunOverview {
             return Err(Error::new(Code::InvalidRequest, message));
         }
         let runtime = self.store.runtime().await?;
-        let open = RunFilter { states: OPEN.to_vec(), ..RunFilter::default() };
+        let open = RunFilter { states: RunState::OPEN.to_vec(), ..RunFilter::default() };
         let (mut runs, _) = read(&runtime, open, MAX_BOARD_RUNS).await?;
         let ended = RunFilter {
-            states: vec![RunState::Completed, RunState::Failed, RunState::Canceled],
+            states: RunState::ENDED.to_vec(),
             r#where: Some(format!("since:<{hours}h")),
             ..RunFilter::default()
         };
@@ -216,13 +208,13 @@ impl RunOverview {
         let worker = match found[..] {
             [one] if !requested.is_empty() => &one.worker,
             [] => {
-                let known: Vec<&str> = list.workers.iter().map(|view| view.worker.as_str()).collect();
-                let known = if known.is_empty() {
+                let workers: Vec<&str> = list.workers.iter().map(|view| view.worker.as_str()).collect();
+                let hint = if workers.is_empty() {
                     "no workers are registered".to_owned()
                 } else {
-                    format!("expected one of: {}", known.join(", "))
+                    format!("expected one of: {}", workers.join(", "))
                 };
-                return Err(Error::new(Code::NotFound, format!("worker `{requested}` not found: {known}")));
+                return Err(Error::new(Code::NotFound, format!("worker `{requested}` not found: {hint}")));
             }
             _ => {
                 let message =
@@ -268,9 +260,9 @@ impl RunOverview {
                             && text.as_ref().is_none_or(|text| line.text.to_lowercase().contains(text))
                     });
                     // A page ends with an event: the next one continues after it.
-                    let known = page.lines.len();
+                    let before = page.lines.len();
                     page.lines.extend(lines);
-                    bytes += page.lines[known..].iter().map(|line| line.text.len()).sum::<usize>();
+                    bytes += page.lines[before..].iter().map(|line| line.text.len()).sum::<usize>();
                     if page.lines.len() >= limit || bytes >= MAX_LOG_BYTES {
                         return Ok(page);
                     }
@@ -509,10 +501,11 @@ async fn workers_of(runtime: &RunRuntime, runs: &[RunRecord]) -> Result<Vec<Work
     let drained: BTreeSet<&str> =
         drained.iter().filter_map(|document| document.name.strip_prefix(DRAIN_PREFIX)).collect();
     let documents = runtime.store.documents(WORKER_PREFIX).await?;
-    let mut known: BTreeMap<&str, Option<&Value>> = live.iter().map(|process| (*process, None)).collect();
+    let mut by_process: BTreeMap<&str, Option<&Value>> =
+        live.iter().map(|process| (*process, None)).collect();
     for document in &documents {
         if let Some(process) = document.name.strip_prefix(WORKER_PREFIX) {
-            known.insert(process, Some(&document.value));
+            by_process.insert(process, Some(&document.value));
         }
     }
     let holder = |run: &RunRecord| {
@@ -521,9 +514,9 @@ async fn workers_of(runtime: &RunRuntime, runs: &[RunRecord]) -> Result<Vec<Work
     };
     let leased: Vec<(String, &RunRecord)> = runs.iter().filter_map(|run| Some((holder(run)?, run))).collect();
     for (process, _) in &leased {
-        known.entry(process.as_str()).or_insert(None);
+        by_process.entry(process.as_str()).or_insert(None);
     }
-    let mut views: Vec<WorkerView> = known
+    let mut views: Vec<WorkerView> = by_process
         .into_iter()
         .map(|(process, about)| {
             let number = |name: &str| about.and_then(|about| about.get(name)?.as_i64());

@@ -138,9 +138,10 @@ impl Permissions {
         plan: &Plan,
         pinned: &[PolicySubject],
     ) -> Result<Vec<PolicySubject>, Error> {
-        let (catalog, known) = (self.registry.snapshot(), self.services.capabilities()?);
+        let (catalog, capabilities) = (self.registry.snapshot(), self.services.capabilities()?);
         let present = |skill: &Arc<Skill>, contains: Option<&str>| skill_subject(&catalog, skill, contains);
-        let capability = |id: &str| known.capability(id).map(|found| capability_run::policy_subject(found));
+        let capability =
+            |id: &str| capabilities.capability(id).map(|found| capability_run::policy_subject(found));
         let mut subjects = pinned.to_vec();
         let mut add = |subject: PolicySubject| {
             if !subjects.contains(&subject) {
@@ -173,7 +174,7 @@ impl Permissions {
         }
         let broker = &self.services.calling()?.broker;
         for id in plan.capabilities.keys() {
-            let declared = known.capability(id).map(|capability| capability.location.clone());
+            let declared = capabilities.capability(id).map(|capability| capability.location.clone());
             // A binding of a denied bundle is not called; that requires no other bundle to be denied.
             let files = broker.folders_of(id).into_iter().map(|folder| folder.join("bindings"));
             for file in declared.into_iter().chain(files) {

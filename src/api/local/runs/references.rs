@@ -105,11 +105,13 @@ impl Targets {
         };
         let Some(step_record) = runtime.store.step(&run.id, step).await? else {
             let steps = runtime.store.steps(&run.id, 0).await?;
-            let known: Vec<&str> = steps.iter().map(|record| record.step.as_str()).take(MAX_NAMED).collect();
-            let known = if known.is_empty() { "none so far".to_owned() } else { known.join(", ") };
+            let available: Vec<&str> =
+                steps.iter().map(|record| record.step.as_str()).take(MAX_NAMED).collect();
+            let available =
+                if available.is_empty() { "none so far".to_owned() } else { available.join(", ") };
             let more = if steps.len() > MAX_NAMED { ", …" } else { "" };
             return Err(missing(format!(
-                "run {} has no output of step {step}; available: {known}{more}",
+                "run {} has no output of step {step}; available: {available}{more}",
                 run.id
             )));
         };

@@ -289,8 +289,8 @@ impl CapabilityServices {
 
     /// Like [`Self::refresh`], unless that was done within this time.
     async fn refresh_within(self: &Arc<Self>, age: Duration) -> Result<(), Error> {
-        let known = self.catalog_cache.is_younger_than(age, &self.registry.snapshot());
-        if known { Ok(()) } else { self.refresh().await }
+        let is_current = self.catalog_cache.is_younger_than(age, &self.registry.snapshot());
+        if is_current { Ok(()) } else { self.refresh().await }
     }
 
     /// Reloads roots and trust, unless a reload started after this moment.
@@ -474,8 +474,8 @@ impl RunStore {
     /// Records the store that is at the store's path now; returns its id.
     pub(super) fn adopt_store(&self) -> Result<String, Error> {
         if let StorePlace::Server(address) = StorePlace::in_use(&self.config)? {
-            let known = KnownStores::new(self.config.dirs.known_stores());
-            return Ok(Handle::current().block_on(Postgres::adopt(&address, &known))?);
+            let known_stores = KnownStores::new(self.config.dirs.known_stores());
+            return Ok(Handle::current().block_on(Postgres::adopt(&address, &known_stores))?);
         }
         let file = self.store_on_disk()?;
         Ok(skills_store::adopt(&file, &store_options(&self.config, &file), Clocks::system())?)
@@ -588,14 +588,14 @@ pub(super) struct KnownPlaces(Mutex<Option<(u64, Arc<Vec<String>>)>>);
 
 impl KnownPlaces {
     fn of(&self, catalog: &Catalog) -> Arc<Vec<String>> {
-        let mut known = self.0.locked();
-        if let Some((generation, places)) = &*known
+        let mut cached = self.0.locked();
+        if let Some((generation, places)) = &*cached
             && *generation == catalog.generation
         {
             return Arc::clone(places);
         }
         let places = Arc::new(places(catalog));
-        *known = Some((catalog.generation, Arc::clone(&places)));
+        *cached = Some((catalog.generation, Arc::clone(&places)));
         places
     }
 }

@@ -32,7 +32,7 @@ struct StepHistory<'a> {
 struct ViewBuilder<'a> {
     run: &'a RunRecord,
     plan: &'a Plan,
-    known: BTreeMap<&'a str, StepHistory<'a>>,
+    histories: BTreeMap<&'a str, StepHistory<'a>>,
     views: Vec<StepView>,
 }
 
@@ -43,13 +43,13 @@ pub(super) fn views(
     records: &[StepRecord],
     events: &[RunEvent],
 ) -> Vec<StepView> {
-    let mut known: BTreeMap<&str, StepHistory<'_>> = BTreeMap::new();
+    let mut histories: BTreeMap<&str, StepHistory<'_>> = BTreeMap::new();
     for record in records {
-        known.entry(&record.step).or_default().record = Some(record);
+        histories.entry(&record.step).or_default().record = Some(record);
     }
     for event in events {
         let Some(step) = event.event.step.as_deref() else { continue };
-        let entry = known.entry(step).or_default();
+        let entry = histories.entry(step).or_default();
         match &event.event.kind {
             EventKind::StepStarted => {
                 let attempt = event.event.data["attempt"].as_u64().unwrap_or(1);
@@ -72,7 +72,7 @@ pub(super) fn views(
             _ => {}
         }
     }
-    let mut maker = ViewBuilder { run, plan, known, views: Vec::new() };
+    let mut maker = ViewBuilder { run, plan, histories, views: Vec::new() };
     maker.contract(&plan.contract, "", 0);
     maker.views
 }
@@ -115,17 +115,17 @@ impl ViewBuilder<'_> {
     fn parts(&self, step: &Step, path: &str) -> Vec<(String, String)> {
         let mut gates = Vec::new();
         let mut turns: BTreeSet<(u64, String)> = BTreeSet::new();
-        for known in self.known.keys() {
-            let Some(rest) = known.strip_prefix(path) else { continue };
+        for other in self.histories.keys() {
+            let Some(rest) = other.strip_prefix(path) else { continue };
             if let Some(gate) = rest.strip_prefix("~gate:") {
                 // Without the digest of what it checked.
                 let gate = gate.split_once('#').map_or(gate, |(gate, _)| gate);
-                gates.push(((*known).to_owned(), format!("gate {gate}")));
+                gates.push(((*other).to_owned(), format!("gate {gate}")));
             } else if let Some(inside) = rest.strip_prefix('[').and_then(|r| r.strip_suffix(']'))
                 && !inside.contains(['[', '/', '~'])
             {
                 let place = inside.parse().unwrap_or(u64::MAX);
-                turns.insert((place, (*known).to_owned()));
+                turns.insert((place, (*other).to_owned()));
             }
         }
         let what = |part: &str| {
@@ -142,10 +142,10 @@ impl ViewBuilder<'_> {
     /// Returns the view of a step, or of a part of it.
     fn view(&self, (step, path): (&Step, &str), depth: u32, uses: String) -> StepView {
         let empty = StepHistory::default();
-        let known = self.known.get(path).unwrap_or(&empty);
-        let record = known.record;
-        let state = self.state(path, known, is_one_call(step) || path.ends_with(']') || path.contains('~'));
-        let begun = known.started_ms.filter(|_| state != StepState::Pending);
+        let history = self.histories.get(path).unwrap_or(&empty);
+        let record = history.record;
+        let state = self.state(path, history, is_one_call(step) || path.ends_with(']') || path.contains('~'));
+        let begun = history.started_ms.filter(|_| state != StepState::Pending);
         let result = record.map(|r| r.result.clone()).filter(|result| !result.is_null());
         let summary = match (record.map(|r| r.status), &result) {
             (Some(StepStatus::Failed), Some(error)) => Some(summary::of_failure(error)),
@@ -158,8 +158,8 @@ impl ViewBuilder<'_> {
             _ => None,
         };
         // It failed without an attempt, after one whose outcome is unknown.
-        let unseen = record.is_some_and(|record| record.attempts == 0) && known.open;
-        let (seen, started_at) = if unseen { (None, known.started_ms) } else { (record, begun) };
+        let unseen = record.is_some_and(|record| record.attempts == 0) && history.open;
+        let (seen, started_at) = if unseen { (None, history.started_ms) } else { (record, begun) };
         StepView {
             step: path.to_owned(),
             depth,
@@ -169,14 +169,14 @@ impl ViewBuilder<'_> {
             ended_ms: record.map(|r| r.ended_ms),
             attempts: seen
                 .map(|record| record.attempts)
-                .or(started_at.map(|_| known.attempts))
-                .map_or(0, |attempts| if attempts > 0 { attempts.max(known.begun) } else { 0 }),
+                .or(started_at.map(|_| history.attempts))
+                .map_or(0, |attempts| if attempts > 0 { attempts.max(history.begun) } else { 0 }),
             inputs: record.map(|r| r.inputs.clone()).filter(|inputs| !inputs.is_null()),
             result,
             summary,
             binding: record.and_then(|r| r.binding.clone()),
             isolation: record.and_then(|r| r.isolation.as_ref()).map(isolation),
-            artifacts: known.artifacts.clone(),
+            artifacts: history.artifacts.clone(),
             status: record.map(|r| r.status),
             p95_ms: None,
             omitted_bytes: record.and_then(|record| record.omitted_bytes),
@@ -189,8 +189,8 @@ impl ViewBuilder<'_> {
         if safe { "interrupted" } else { "outcome unknown" }
     }
 
-    fn state(&self, path: &str, known: &StepHistory<'_>, one_call: bool) -> StepState {
-        if let Some(record) = known.record {
+    fn state(&self, path: &str, history: &StepHistory<'_>, one_call: bool) -> StepState {
+        if let Some(record) = history.record {
             return match record.status {
                 StepStatus::Completed => StepState::Completed,
                 StepStatus::Skipped => StepState::Skipped,
@@ -205,9 +205,9 @@ impl ViewBuilder<'_> {
         // Started without a result: in progress while a worker has the run. Before a run waits, calls in progress
         // complete; a step of several calls may wait with it.
         let over = self.run.state.is_terminal() || self.run.state == RunState::Failed;
-        if known.started_ms.is_some() && self.run.state.is_active() {
+        if history.started_ms.is_some() && self.run.state.is_active() {
             StepState::Running
-        } else if known.open && (one_call || over) {
+        } else if history.open && (one_call || over) {
             StepState::Interrupted
         } else {
             StepState::Pending

@@ -26,8 +26,8 @@ pub(super) async fn found(
     reference: &str,
 ) -> Result<ResolvedTarget, Error> {
     let id = reference.strip_prefix(PREFIX).unwrap_or(reference);
-    let known = sessions::Transcripts::default();
-    let found = sessions::find(&*runtime.sessions, &known, access, id).await;
+    let transcripts = sessions::Transcripts::default();
+    let found = sessions::find(&*runtime.sessions, &transcripts, access, id).await;
     let session = found.map_err(|error| match error.code {
         Code::NotFound | Code::InvalidRequest => Error {
             code: Code::TargetNotFound,

@@ -45,8 +45,8 @@ pub(in crate::local) fn profile(id: &str) -> Result<&'static Profile, Error> {
         }
         let ids = client::profiles().iter().map(|profile| profile.id.as_str());
         let near = names::near(id, ids.clone());
-        let known: Vec<&str> = ids.collect();
-        let message = format!("client profile `{id}` not found; expected one of: {}", known.join(", "));
+        let ids: Vec<&str> = ids.collect();
+        let message = format!("client profile `{id}` not found; expected one of: {}", ids.join(", "));
         Error { suggestions: near, ..Error::new(Code::NotFound, message) }
     })
 }

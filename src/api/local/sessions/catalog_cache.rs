@@ -98,7 +98,7 @@ impl ComposedCatalogs {
         // waits.
         let made = Arc::new(make(&key)?);
         let mut cached = self.0.locked();
-        cached.retain(|(known, _)| *known != key);
+        cached.retain(|(other, _)| *other != key);
         cached.insert(0, (key, Arc::clone(&made)));
         cached.truncate(CACHE_SIZE);
         Ok(made)
@@ -106,7 +106,7 @@ impl ComposedCatalogs {
 
     fn found(&self, key: &Key) -> Option<Arc<Ready>> {
         let mut cached = self.0.locked();
-        let at = cached.iter().position(|(known, _)| known == key)?;
+        let at = cached.iter().position(|(other, _)| other == key)?;
         let found = cached.remove(at);
         let ready = Arc::clone(&found.1);
         cached.insert(0, found);
@@ -127,19 +127,19 @@ impl Views {
     /// Returns the view for this key, reading it if necessary.
     pub(super) fn get(&self, key: Key, make: impl FnOnce(&Key) -> ClientView) -> Arc<ClientView> {
         let cached = || self.0.locked();
-        let mut known = cached();
-        known.retain(|(known, made, _)| {
-            Arc::ptr_eq(&known.catalog, &key.catalog) && made.elapsed() < MAX_VIEW_AGE
+        let mut views = cached();
+        views.retain(|(other, made, _)| {
+            Arc::ptr_eq(&other.catalog, &key.catalog) && made.elapsed() < MAX_VIEW_AGE
         });
-        if let Some((.., view)) = known.iter().find(|(known, ..)| *known == key) {
+        if let Some((.., view)) = views.iter().find(|(other, ..)| *other == key) {
             return Arc::clone(view);
         }
-        drop(known);
+        drop(views);
         let view = Arc::new(make(&key));
         if view.entries.len() + view.foreign.len() >= MIN_CACHED_BUNDLES {
-            let mut known = cached();
-            known.retain(|(known, ..)| known.client != key.client);
-            known.push((key, Instant::now(), Arc::clone(&view)));
+            let mut views = cached();
+            views.retain(|(other, ..)| other.client != key.client);
+            views.push((key, Instant::now(), Arc::clone(&view)));
         }
         view
     }

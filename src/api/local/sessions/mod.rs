@@ -114,12 +114,12 @@ impl StoredSessions {
                 Some(session) => session,
                 None => find(&*database, &self.transcripts, &SessionAccess::unrestricted(), &id).await?,
             };
-            let known = session.transcript.len();
+            let before = session.transcript.len();
             let answer = change(&mut session)?;
-            if session.transcript.len() > known {
+            if session.transcript.len() > before {
                 ensure_fits(&session)?;
             }
-            let lines = session.transcript[known..]
+            let lines = session.transcript[before..]
                 .iter()
                 .map(serde_json::to_value)
                 .collect::<Result<Vec<_>, _>>()

@@ -96,14 +96,14 @@ impl Scripts {
         let audit = Arc::clone(&self.audit);
         let by = leave.by.unwrap_or_else(runs::account);
         let verify = Verify::new(move |supplied| {
-            let sheet = reviewed(asks.clone(), &id, supplied);
-            if sheet.inputs_digest != confirmed {
+            let preview = reviewed(asks.clone(), &id, supplied);
+            if preview.inputs_digest != confirmed {
                 let why = "the script, its bundle, arguments, files or isolation differ from what was \
                     confirmed; review it again";
                 return Err(why.to_owned());
             }
             // Recorded only now: a call that is rejected was never allowed to run.
-            audit.record_blocking(allowed(&sheet, &id, &by));
+            audit.record_blocking(allowed(&preview, &id, &by));
             Ok(())
         });
         let spec = Spec { verify: Some(verify), ..spec };
@@ -177,13 +177,13 @@ impl Scripts {
     }
 }
 
-/// Completes the sheet of a script with the files it would receive, and with the digest of everything.
+/// Completes the preview of a script with the files it would receive, and with the digest of everything.
 fn reviewed(asks: ScriptPreview, session: &str, supplied: &SuppliedFiles) -> ScriptPreview {
     // Entries of the bundle are named without `./`.
     let path: PathBuf =
         Path::new(&asks.path).components().filter(|part| *part != Component::CurDir).collect();
     let script = supplied.bundle.get(&*path.to_string_lossy()).map(String::as_str).unwrap_or_default();
-    let mut sheet = ScriptPreview {
+    let mut preview = ScriptPreview {
         // Without the suffix of executable files, which is part of the bundle's digest.
         script_digest: script.trim_end_matches('x').to_owned(),
         bundle_digest: digest_of(&json!(supplied.bundle)),
@@ -191,12 +191,12 @@ fn reviewed(asks: ScriptPreview, session: &str, supplied: &SuppliedFiles) -> Scr
         inputs_digest: String::new(),
         ..asks
     };
-    sheet.inputs_digest = digest_of(&json!({ "session": session, "script": sheet }));
-    sheet
+    preview.inputs_digest = digest_of(&json!({ "session": session, "script": preview }));
+    preview
 }
 
 /// Returns the error that requires confirmation of a script.
-fn unconfirmed(sheet: ScriptPreview) -> ToolError {
+fn unconfirmed(preview: ScriptPreview) -> ToolError {
     // Quoted, so that an argument or a file name cannot be taken for the rest of the question.
     let with = |what: &str, list: &mut dyn Iterator<Item = &String>| {
         let words: Vec<String> = list.map(|word| quoted(word)).collect();
@@ -204,21 +204,24 @@ fn unconfirmed(sheet: ScriptPreview) -> ToolError {
     };
     let message = format!(
         "confirmation required: {} of {}{}{}; isolation: {}",
-        quoted(&sheet.path),
-        quoted(&sheet.skill),
-        with("arguments", &mut sheet.args.iter()),
-        with("files", &mut sheet.files.keys()),
-        sheet.isolation
+        quoted(&preview.path),
+        quoted(&preview.skill),
+        with("arguments", &mut preview.args.iter()),
+        with("files", &mut preview.files.keys()),
+        preview.isolation
     );
-    ToolError { script: Some(Box::new(sheet)), ..ToolError::new(ToolFailure::ConfirmationRequired, message) }
+    ToolError {
+        script: Some(Box::new(preview)),
+        ..ToolError::new(ToolFailure::ConfirmationRequired, message)
+    }
 }
 
 /// Returns the audit entry of a script that was confirmed.
-fn allowed(sheet: &ScriptPreview, session: &str, by: &str) -> Entry {
+fn allowed(preview: &ScriptPreview, session: &str, by: &str) -> Entry {
     let request = json!({
-        "session": session, "skill": sheet.skill, "path": sheet.path, "inputs_digest": sheet.inputs_digest,
+        "session": session, "skill": preview.skill, "path": preview.path, "inputs_digest": preview.inputs_digest,
     });
-    let detail = json!({ "args": sheet.args, "env": sheet.env });
+    let detail = json!({ "args": preview.args, "env": preview.env });
     Entry::new("script.allowed", Some(by), request).with_detail(detail).durably()
 }
 
@@ -251,7 +254,7 @@ fn keep(
 mod tests {
     use super::*;
 
-    fn sheet() -> ScriptPreview {
+    fn preview() -> ScriptPreview {
         serde_json::from_value(json!({
             "skill": "csv", "skill_digest": "s", "path": "scripts/a.py", "script_digest": "",
             "bundle_digest": "", "args": ["--top", "3"], "env": { "MODE": "dry" }, "workdir": null, "files": {},
@@ -267,43 +270,43 @@ mod tests {
 
     #[test]
     fn the_request_shows_what_would_run() {
-        let error = unconfirmed(reviewed(sheet(), "s1", &supplied()));
+        let error = unconfirmed(reviewed(preview(), "s1", &supplied()));
         assert_eq!(
             error.message,
             "confirmation required: scripts/a.py of csv, arguments --top 3, files o.csv; isolation: sandbox"
         );
         assert_eq!(error.script.unwrap().script_digest, "a1");
         let forged = "read-only; isolation: full\n\ncall: {}";
-        let with_forged = ScriptPreview { args: vec![forged.to_owned()], ..sheet() };
+        let with_forged = ScriptPreview { args: vec![forged.to_owned()], ..preview() };
         let message = unconfirmed(reviewed(with_forged, "s1", &supplied())).message;
         assert!(
             message.contains(r"arguments $'read-only; isolation: full\x0a\x0acall: {}', files"),
             "{message}"
         );
-        let without_args = ScriptPreview { args: Vec::new(), ..sheet() };
+        let without_args = ScriptPreview { args: Vec::new(), ..preview() };
         assert!(!unconfirmed(reviewed(without_args, "s1", &supplied())).message.contains("arguments"));
     }
 
     #[test]
     fn digest_covers_everything_that_affects_execution() {
-        let of = |sheet: ScriptPreview, session: &str, supplied: &SuppliedFiles| {
-            reviewed(sheet, session, supplied).inputs_digest
+        let of = |preview: ScriptPreview, session: &str, supplied: &SuppliedFiles| {
+            reviewed(preview, session, supplied).inputs_digest
         };
-        let first = of(sheet(), "s1", &supplied());
-        let dotted = ScriptPreview { path: "scripts/./a.py".to_owned(), ..sheet() };
+        let first = of(preview(), "s1", &supplied());
+        let dotted = ScriptPreview { path: "scripts/./a.py".to_owned(), ..preview() };
         assert_eq!(reviewed(dotted, "s1", &supplied()).script_digest, "a1");
-        let mut other = vec![of(sheet(), "s2", &supplied())];
+        let mut other = vec![of(preview(), "s2", &supplied())];
         let changes: [fn(&mut ScriptPreview); 7] = [
-            |sheet| sheet.skill.push('2'),
-            |sheet| sheet.skill_digest.push('2'),
-            |sheet| sheet.path.push('2'),
-            |sheet| sheet.args.swap(0, 1),
-            |sheet| sheet.env.clear(),
-            |sheet| sheet.workdir = Some("in".to_owned()),
-            |sheet| sheet.isolation.clear(),
+            |preview| preview.skill.push('2'),
+            |preview| preview.skill_digest.push('2'),
+            |preview| preview.path.push('2'),
+            |preview| preview.args.swap(0, 1),
+            |preview| preview.env.clear(),
+            |preview| preview.workdir = Some("in".to_owned()),
+            |preview| preview.isolation.clear(),
         ];
         for change in changes {
-            let mut changed = sheet();
+            let mut changed = preview();
             change(&mut changed);
             other.push(of(changed, "s1", &supplied()));
         }
@@ -316,7 +319,7 @@ mod tests {
         for change in changes {
             let mut changed = supplied();
             change(&mut changed);
-            other.push(of(sheet(), "s1", &changed));
+            other.push(of(preview(), "s1", &changed));
         }
         other.push(first);
         let all = other.len();

@@ -156,22 +156,26 @@ pub(super) fn encode(session: &Session) -> Result<Value, Error> {
 }
 
 /// Reads a session by its complete id; the cached part of its transcript is not read again.
-async fn read(database: &dyn Sessions, known: &Transcripts, id: &str) -> Result<Option<Session>, Error> {
-    let (version, entries) = known.of(id).unwrap_or_default();
+async fn read(
+    database: &dyn Sessions,
+    transcripts: &Transcripts,
+    id: &str,
+) -> Result<Option<Session>, Error> {
+    let (version, entries) = transcripts.of(id).unwrap_or_default();
     let Some(mut row) = database.session(id, entries.len() as u64).await? else {
-        known.forget(id);
+        transcripts.forget(id);
         return Ok(None);
     };
     let mut before = entries;
     if row.version < version {
         // The store was replaced by an older one: the cached entries do not exist there.
         before = Vec::new();
-        known.forget(id);
+        transcripts.forget(id);
         let Some(stored) = database.session(id, 0).await? else { return Ok(None) };
         row = stored;
     }
     let session = decode(row, before)?;
-    known.keep(id, session.version, &session.transcript);
+    transcripts.keep(id, session.version, &session.transcript);
     Ok(Some(session))
 }
 
@@ -181,11 +185,11 @@ async fn read(database: &dyn Sessions, known: &Transcripts, id: &str) -> Result<
 /// Returns `not_found`, or `invalid_request` if several match.
 pub(in crate::local) async fn find(
     database: &dyn Sessions,
-    known: &Transcripts,
+    transcripts: &Transcripts,
     access: &SessionAccess,
     requested: &str,
 ) -> Result<Session, Error> {
-    if let Some(session) = read(database, known, requested).await?
+    if let Some(session) = read(database, transcripts, requested).await?
         && access.admits(session.owner.as_deref())
     {
         return Ok(session);
@@ -195,7 +199,7 @@ pub(in crate::local) async fn find(
         |id: &str| requested.len() >= MIN_COUNT && (id.starts_with(requested) || id.ends_with(requested));
     let found: Vec<&str> = heads.iter().map(|head| head.id.as_str()).filter(|id| fits(id)).collect();
     match found.as_slice() {
-        [one] => read(database, known, one)
+        [one] => read(database, transcripts, one)
             .await?
             .ok_or_else(|| Error::new(Code::NotFound, format!("session {one} no longer exists"))),
         [] => Err(Error::new(Code::NotFound, format!("session `{requested}` not found"))),
@@ -253,16 +257,19 @@ mod tests {
                     .unwrap();
             }
         }
-        let known = Transcripts::default();
+        let transcripts = Transcripts::default();
         let access = SessionAccess::unrestricted();
         for _ in 0..2 {
-            assert_eq!(find(&newer, &known, &access, "a").await.unwrap().transcript, session.transcript);
+            assert_eq!(
+                find(&newer, &transcripts, &access, "a").await.unwrap().transcript,
+                session.transcript
+            );
         }
         assert_eq!(
             newer.session("a", 1).await.unwrap().unwrap().lines,
             lines[1..],
             "known lines are not read"
         );
-        assert_eq!(find(&older, &known, &access, "a").await.unwrap().transcript, []);
+        assert_eq!(find(&older, &transcripts, &access, "a").await.unwrap().transcript, []);
     }
 }

@@ -62,10 +62,10 @@ fn requested_tool(tool: &str, compat: bool) -> Result<RequestedTool, Error> {
     if compat && let Ok(tool) = Compat::from_str(tool) {
         return Ok(RequestedTool::Older(tool));
     }
-    let known: Vec<String> =
+    let expected: Vec<String> =
         Tool::specs(ToolNameFormat::Dotted, compat).into_iter().map(|spec| spec.name).collect();
-    let near = names::near(tool, known.iter().map(String::as_str));
-    let message = format!("runtime tool `{tool}` not found; expected one of: {}", known.join(", "));
+    let near = names::near(tool, expected.iter().map(String::as_str));
+    let message = format!("runtime tool `{tool}` not found; expected one of: {}", expected.join(", "));
     Err(Error { suggestions: near, ..Error::new(Code::NotFound, message) })
 }
 
@@ -314,13 +314,13 @@ impl SessionTools {
                 let request =
                     skills_discovery::Request { intent: query, limit, ..usual_request(&self.skills.config) };
                 let answer = self.ranking.discover(request).await.map_err(to_tool_error)?;
-                let known: HashMap<&str, &ListedEntry> =
+                let listed_by_name: HashMap<&str, &ListedEntry> =
                     seen.listed().map(|listed| (listed.name.as_str(), listed)).collect();
                 answer
                     .results
                     .iter()
                     .filter_map(|hit| {
-                        let listed = known.get(hit.skill_id.as_str())?;
+                        let listed = listed_by_name.get(hit.skill_id.as_str())?;
                         Some(entry(listed, Some(hit.score)))
                     })
                     .collect()

@@ -31,9 +31,9 @@ impl Transcripts {
     pub(super) fn keep(&self, id: &str, version: u64, entries: &[Arc<Entry>]) {
         let mut cached = self.0.locked();
         if let Some(at) = cached.iter().position(|known| known.id == id) {
-            let known = cached.remove(at);
-            if known.version > version {
-                cached.insert(0, known);
+            let transcript = cached.remove(at);
+            if transcript.version > version {
+                cached.insert(0, transcript);
                 return;
             }
         }

@@ -53,25 +53,15 @@ fn latencies() -> Histogram {
     Histogram::new(SECONDS)
 }
 
-fn by_label() -> Histograms {
-    Family::new_with_constructor(latencies as fn() -> Histogram)
-}
-
 /// All metrics of a process since the start of its counts.
 #[derive(Debug)]
 pub(super) struct Families {
     registry: Registry,
-    /// The gauges of the store, which are omitted while they are unknown.
-    gauges: Registry,
-    has_gauges: AtomicBool,
     /// Maps names in the text format to names in the JSON format.
     pub names: BTreeMap<String, &'static str>,
     /// Milliseconds since 1970-01-01 UTC.
     pub since_ms: i64,
-    pub key_created: Counter,
-    pub key_reused: Counter,
-    pub key_conflict: Counter,
-    pub key_expired: Counter,
+    pub keys: KeyCounters,
     pub run_transitions: Counters,
     pub steps: Counters,
     pub step_duration: Histograms,
@@ -90,10 +80,7 @@ pub(super) struct Families {
     pub tools: Counters,
     pub tool_duration: Histograms,
     pub limited: Counters,
-    pub runs: Gauges,
-    pub oldest_waiting: Gauge<f64, AtomicU64>,
-    pub workers: Gauges,
-    pub expired_leases: Gauge,
+    pub gauges: StoreGauges,
     pub takeovers: Counter,
     pub store_errors: Counters,
     pub labeled_runs: Counters,
@@ -103,6 +90,26 @@ pub(super) struct Families {
     label_values: Mutex<BTreeMap<String, BTreeSet<String>>>,
 }
 
+/// Lookups of idempotency keys at launches, by result.
+#[derive(Debug)]
+pub(super) struct KeyCounters {
+    pub created: Counter,
+    pub reused: Counter,
+    pub conflict: Counter,
+    pub expired: Counter,
+}
+
+/// The gauges of the store, which are omitted while they are unknown.
+#[derive(Debug)]
+pub(super) struct StoreGauges {
+    registry: Registry,
+    is_known: AtomicBool,
+    pub runs: Gauges,
+    pub oldest_waiting: Gauge<f64, AtomicU64>,
+    pub workers: Gauges,
+    pub expired_leases: Gauge,
+}
+
 /// Registers metrics, and records their names.
 struct MetricRegistrar {
     registry: Registry,
@@ -110,7 +117,13 @@ struct MetricRegistrar {
 }
 
 impl MetricRegistrar {
-    fn counter<M: Metric + Clone>(&mut self, name: &'static str, help: &str, metric: M) -> M {
+    fn new() -> Self {
+        Self { registry: Registry::with_prefix(PREFIX), names: BTreeMap::new() }
+    }
+
+    /// Registers a metric with the value 0.
+    fn metric<M: Metric + Clone + Default>(&mut self, name: &'static str, help: &str) -> M {
+        let metric = M::default();
         let text = name.replace('.', "_");
         self.registry.register(text.clone(), help, metric.clone());
         self.names.insert(format!("{PREFIX}_{text}"), name);
@@ -123,152 +136,122 @@ impl MetricRegistrar {
         self.names.insert(format!("{PREFIX}_{text}_seconds"), name);
         metric
     }
+
+    fn durations(&mut self, name: &'static str, help: &str) -> Histogram {
+        self.seconds(name, help, latencies())
+    }
+
+    fn labeled_durations(&mut self, name: &'static str, help: &str) -> Histograms {
+        self.seconds(name, help, Family::new_with_constructor(latencies as fn() -> Histogram))
+    }
+}
+
+impl KeyCounters {
+    fn new(registrar: &mut MetricRegistrar) -> Self {
+        Self {
+            created: registrar
+                .metric("runtime.idempotency.created", "Launches whose idempotency key was new"),
+            reused: registrar.metric(
+                "runtime.idempotency.reused",
+                "Launches that returned an existing run with the same key and payload",
+            ),
+            conflict: registrar.metric(
+                "runtime.idempotency.conflict",
+                "Launches rejected because their key was used for another payload",
+            ),
+            expired: registrar
+                .metric("runtime.idempotency.expired", "Launches whose key had expired and was reused"),
+        }
+    }
+}
+
+impl StoreGauges {
+    /// Creates the gauges in a registry of their own, and records their names.
+    fn new(names: &mut BTreeMap<String, &'static str>) -> Self {
+        let mut registrar = MetricRegistrar::new();
+        let gauges = Self {
+            registry: Registry::default(),
+            is_known: AtomicBool::new(true),
+            runs: registrar.metric("runtime.runs", "Runs in a state now, in the whole store"),
+            oldest_waiting: registrar.seconds(
+                "runtime.waiting.oldest",
+                "Age of the oldest pending approval; 0 if no run waits",
+                Gauge::default(),
+            ),
+            workers: registrar.metric("runtime.workers", "Worker processes of the store"),
+            expired_leases: registrar.metric(
+                "runtime.leases.expired",
+                "Runs whose worker has exited or has not renewed its lease",
+            ),
+        };
+        names.append(&mut registrar.names);
+        Self { registry: registrar.registry, ..gauges }
+    }
 }
 
 impl Families {
     /// Creates all metrics with zero counts.
     pub fn new() -> Self {
-        let mut registrar =
-            MetricRegistrar { registry: Registry::with_prefix(PREFIX), names: BTreeMap::new() };
-        let mut gauges = MetricRegistrar { registry: Registry::with_prefix(PREFIX), names: BTreeMap::new() };
-        let key =
-            |registrar: &mut MetricRegistrar, name, help| registrar.counter(name, help, Counter::default());
+        let mut registrar = MetricRegistrar::new();
         let families = Self {
-            key_created: key(
-                &mut registrar,
-                "runtime.idempotency.created",
-                "Launches whose idempotency key was new",
-            ),
-            key_reused: key(
-                &mut registrar,
-                "runtime.idempotency.reused",
-                "Launches that returned an existing run with the same key and payload",
-            ),
-            key_conflict: key(
-                &mut registrar,
-                "runtime.idempotency.conflict",
-                "Launches rejected because their key was used for another payload",
-            ),
-            key_expired: key(
-                &mut registrar,
-                "runtime.idempotency.expired",
-                "Launches whose key had expired and was reused",
-            ),
-            run_transitions: registrar.counter(
-                "runtime.run.transitions",
-                "Runs that entered a state",
-                Counters::default(),
-            ),
-            steps: registrar.counter("runtime.steps", "Steps recorded, by outcome", Counters::default()),
-            step_duration: registrar.seconds(
-                "runtime.step.duration",
-                "Time from the start of a step to its record",
-                by_label(),
-            ),
-            call_duration: registrar.seconds(
+            keys: KeyCounters::new(&mut registrar),
+            run_transitions: registrar.metric("runtime.run.transitions", "Runs that entered a state"),
+            steps: registrar.metric("runtime.steps", "Steps recorded, by outcome"),
+            step_duration: registrar
+                .labeled_durations("runtime.step.duration", "Time from the start of a step to its record"),
+            call_duration: registrar.labeled_durations(
                 "runtime.call.duration",
                 "Time of a capability call over all bindings tried",
-                by_label(),
             ),
-            bindings: registrar.counter("runtime.bindings", "Calls of bindings", Counters::default()),
-            binding_duration: registrar.seconds(
+            bindings: registrar.metric("runtime.bindings", "Calls of bindings"),
+            binding_duration: registrar.labeled_durations(
                 "runtime.binding.duration",
                 "Time of calls for which this was the only binding tried",
-                by_label(),
             ),
-            operations: registrar.counter("operations", "Operations of the core", Counters::default()),
-            operation_duration: registrar.seconds(
-                "operation.duration",
-                "Time of an operation of the core",
-                by_label(),
-            ),
-            discovery_duration: registrar.seconds(
-                "discovery.duration",
-                "Time to rank the skills for a request",
-                latencies(),
-            ),
-            link_duration: registrar.seconds("discovery.link.duration", "Time of a matcher", by_label()),
-            links_left_out: registrar.counter(
+            operations: registrar.metric("operations", "Operations of the core"),
+            operation_duration: registrar
+                .labeled_durations("operation.duration", "Time of an operation of the core"),
+            discovery_duration: registrar
+                .durations("discovery.duration", "Time to rank the skills for a request"),
+            link_duration: registrar.labeled_durations("discovery.link.duration", "Time of a matcher"),
+            links_left_out: registrar.metric(
                 "discovery.links.left_out",
                 "Matchers skipped in a request because of a failure or timeout",
-                Counters::default(),
             ),
-            http_requests: registrar.counter("http.requests", "HTTP requests", Counters::default()),
-            http_duration: registrar.seconds("http.duration", "Time of an HTTP request", by_label()),
-            commit_jobs: registrar.counter(
-                "store.commit.jobs",
-                "Changes of the store; several can share a commit",
-                Counter::default(),
-            ),
-            commit_duration: registrar.seconds(
+            http_requests: registrar.metric("http.requests", "HTTP requests"),
+            http_duration: registrar.labeled_durations("http.duration", "Time of an HTTP request"),
+            commit_jobs: registrar
+                .metric("store.commit.jobs", "Changes of the store; several can share a commit"),
+            commit_duration: registrar.durations(
                 "store.commit.duration",
                 "Time from the start of a transaction until it is durable",
-                latencies(),
             ),
-            tools: registrar.counter(
-                "session.tool.calls",
-                "Runtime tools called by sessions",
-                Counters::default(),
-            ),
-            tool_duration: registrar.seconds("session.tool.duration", "Time of a runtime tool", by_label()),
-            limited: registrar.counter(
-                "limits.requests",
-                "Requests checked by the rate limiter",
-                Counters::default(),
-            ),
-            runs: gauges.counter(
-                "runtime.runs",
-                "Runs in a state now, in the whole store",
-                Gauges::default(),
-            ),
-            oldest_waiting: gauges.seconds(
-                "runtime.waiting.oldest",
-                "Age of the oldest pending approval; 0 if no run waits",
-                Gauge::default(),
-            ),
-            workers: gauges.counter("runtime.workers", "Worker processes of the store", Gauges::default()),
-            expired_leases: gauges.counter(
-                "runtime.leases.expired",
-                "Runs whose worker has exited or has not renewed its lease",
-                Gauge::default(),
-            ),
-            takeovers: registrar.counter(
-                "runtime.takeovers",
-                "Runs that this process took over from a lost worker",
-                Counter::default(),
-            ),
-            store_errors: registrar.counter(
-                "store.errors",
-                "Operations of the store that failed",
-                Counters::default(),
-            ),
-            labeled_runs: registrar.counter(
+            tools: registrar.metric("session.tool.calls", "Runtime tools called by sessions"),
+            tool_duration: registrar.labeled_durations("session.tool.duration", "Time of a runtime tool"),
+            limited: registrar.metric("limits.requests", "Requests checked by the rate limiter"),
+            gauges: StoreGauges::new(&mut registrar.names),
+            takeovers: registrar
+                .metric("runtime.takeovers", "Runs that this process took over from a lost worker"),
+            store_errors: registrar.metric("store.errors", "Operations of the store that failed"),
+            labeled_runs: registrar.metric(
                 "runtime.labeled.runs",
                 "Runs launched and ended, by the labels of `runs.metric_labels`",
-                Counters::default(),
             ),
-            uploads: registrar.counter(
-                "artifacts.uploads",
-                "Uploaded artifacts, by outcome",
-                Counters::default(),
-            ),
-            uploaded_bytes: key(&mut registrar, "artifacts.uploaded.bytes", "Bytes of uploaded artifacts"),
+            uploads: registrar.metric("artifacts.uploads", "Uploaded artifacts, by outcome"),
+            uploaded_bytes: registrar.metric("artifacts.uploaded.bytes", "Bytes of uploaded artifacts"),
             label_values: Mutex::default(),
             registry: Registry::default(),
-            gauges: Registry::default(),
-            has_gauges: AtomicBool::new(true),
             names: BTreeMap::new(),
             since_ms: jiff::Timestamp::now().as_millisecond(),
         };
-        registrar.names.append(&mut gauges.names);
-        Self { registry: registrar.registry, gauges: gauges.registry, names: registrar.names, ..families }
+        Self { registry: registrar.registry, names: registrar.names, ..families }
     }
 
     /// Returns the value under which runs with this value of a label are counted.
     pub fn bounded_value(&self, label: &str, value: &str) -> String {
         let value = cut(value);
-        let mut known = self.label_values.locked();
-        let values = known.entry(label.to_owned()).or_default();
+        let mut label_values = self.label_values.locked();
+        let values = label_values.entry(label.to_owned()).or_default();
         if values.len() < MAX_LABEL_VALUES {
             values.insert(value.to_owned());
         }
@@ -277,15 +260,15 @@ impl Families {
 
     /// Records whether the gauges of the store are known.
     pub fn set_has_gauges(&self, has_gauges: bool) {
-        self.has_gauges.store(has_gauges, Ordering::Relaxed);
+        self.gauges.is_known.store(has_gauges, Ordering::Relaxed);
     }
 
     /// Encodes all metrics as text.
     pub fn text(&self) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
         encode_registry(&mut text, &self.registry)?;
-        if self.has_gauges.load(Ordering::Relaxed) {
-            encode_registry(&mut text, &self.gauges)?;
+        if self.gauges.is_known.load(Ordering::Relaxed) {
+            encode_registry(&mut text, &self.gauges.registry)?;
         }
         encode_eof(&mut text)?;
         Ok(text)

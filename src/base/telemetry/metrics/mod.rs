@@ -76,10 +76,10 @@ impl Metrics {
     pub fn key(&self, became: KeyOutcome) {
         let families = self.families();
         let counter = match became {
-            KeyOutcome::Created => &families.key_created,
-            KeyOutcome::Reused => &families.key_reused,
-            KeyOutcome::Conflict => &families.key_conflict,
-            KeyOutcome::Expired => &families.key_expired,
+            KeyOutcome::Created => &families.keys.created,
+            KeyOutcome::Reused => &families.keys.reused,
+            KeyOutcome::Conflict => &families.keys.conflict,
+            KeyOutcome::Expired => &families.keys.expired,
         };
         counter.inc();
     }
@@ -224,15 +224,17 @@ impl Metrics {
     pub fn set_run_gauges(&self, gauges: &RunGauges) {
         let families = self.families();
         let clamped = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-        for (family, counts) in [(&families.runs, &gauges.runs), (&families.workers, &gauges.workers)] {
+        for (family, counts) in
+            [(&families.gauges.runs, &gauges.runs), (&families.gauges.workers, &gauges.workers)]
+        {
             // A state without runs has no sample.
             family.clear();
             for (state, count) in counts {
                 family.get_or_create(&one_label("state", state)).set(clamped(*count));
             }
         }
-        families.oldest_waiting.set(gauges.oldest_waiting_s);
-        families.expired_leases.set(clamped(gauges.expired_leases));
+        families.gauges.oldest_waiting.set(gauges.oldest_waiting_s);
+        families.gauges.expired_leases.set(clamped(gauges.expired_leases));
         families.set_has_gauges(true);
     }
 

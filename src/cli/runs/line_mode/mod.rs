@@ -257,24 +257,24 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
             let Some(answer) = self.dialog.ask(&format!("Choose {}.", answers.join(", ")))? else {
                 return Ok(After::Quit);
             };
-            let known = answers.iter().any(|known| known.split(' ').next() == Some(answer.as_str()));
-            let sheet = detail.sheet.as_ref();
-            let is_sent = match (answer.as_str(), sheet) {
+            let is_offered = answers.iter().any(|offered| offered.split(' ').next() == Some(answer.as_str()));
+            let preview = detail.sheet.as_ref();
+            let is_sent = match (answer.as_str(), preview) {
                 ("", _) => false,
-                (other, _) if !known => {
+                (other, _) if !is_offered => {
                     self.print_line(format!("Unknown command: {}.", clean(other)))?;
                     false
                 }
                 ("b", _) => return Ok(After::Back),
                 ("q", _) => return Ok(After::Quit),
                 ("h", _) => self.help().map(|()| false)?,
-                ("i", Some(sheet)) => {
-                    self.print_line(text::values(&sheet.inputs, None).trim_end()).map(|()| false)?
+                ("i", Some(preview)) => {
+                    self.print_line(text::values(&preview.inputs, None).trim_end()).map(|()| false)?
                 }
                 ("o", _) => self.output(&detail).await.map(|()| false)?,
-                ("a" | "d", Some(sheet)) => {
+                ("a" | "d", Some(preview)) => {
                     let verdict = if answer == "a" { Verdict::Approve } else { Verdict::Deny };
-                    let decided = self.decide(run, sheet, verdict).await?;
+                    let decided = self.decide(run, preview, verdict).await?;
                     if decided && let Some(after) = self.after_decision(id).await? {
                         return Ok(after);
                     }
@@ -356,10 +356,10 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
     async fn decide(
         &mut self,
         run: &RunRecord,
-        sheet: &DecisionPreview,
+        preview: &DecisionPreview,
         verdict: Verdict,
     ) -> Result<bool, Failure> {
-        match prompts::decision(&mut self.dialog, run, sheet, verdict)? {
+        match prompts::decision(&mut self.dialog, run, preview, verdict)? {
             Some((word, command)) => self.send(run, &word, command).await,
             None => self.print_line("Nothing was sent.").map(|()| false),
         }
@@ -500,9 +500,9 @@ fn answers(detail: &RunDetail, scopes: &BTreeSet<Scope>) -> Vec<&'static str> {
     let may_run = scopes.contains(&Scope::Run);
     let takes = |command| may_run && detail.run.allowed.contains(&command);
     let mut answers: Vec<&str> = Vec::new();
-    if let Some(sheet) = &detail.sheet {
+    if let Some(preview) = &detail.sheet {
         answers.push("i inputs in full");
-        answers.extend(sheet.blocked.is_none().then_some(if sheet.outcome_unknown {
+        answers.extend(preview.blocked.is_none().then_some(if preview.outcome_unknown {
             "a answer with rerun, happened, skip or fail"
         } else {
             "a approve"

@@ -15,11 +15,11 @@ use skills_store::RunRecord;
 pub fn decision<R: BufRead, W: Write>(
     dialog: &mut Dialog<R, W>,
     run: &RunRecord,
-    sheet: &DecisionPreview,
+    preview: &DecisionPreview,
     verdict: Verdict,
 ) -> Result<Option<(String, RunCommand)>, Failure> {
     let (mut choice, mut result) = (None, None);
-    if sheet.outcome_unknown && verdict == Verdict::Approve {
+    if preview.outcome_unknown && verdict == Verdict::Approve {
         let typed = dialog.ask(
             "The outcome of this step is unknown. Type rerun to run it again, happened to enter its result, \
              skip to continue without it, fail to fail the run, or press Enter to go back.",
@@ -27,7 +27,7 @@ pub fn decision<R: BufRead, W: Write>(
         let Some(Ok(chosen)) = typed.map(|typed| typed.parse::<Choice>()) else { return Ok(None) };
         choice = Some(chosen);
         if chosen == Choice::Happened {
-            let fields: Vec<String> = sheet
+            let fields: Vec<String> = preview
                 .outputs
                 .iter()
                 .map(|(name, field)| format!("{}: {}", clean(name), field.kind))
@@ -39,13 +39,13 @@ pub fn decision<R: BufRead, W: Write>(
             }
         }
     }
-    let approver = sheet.approver.as_ref().map(|(name, _)| name.clone());
-    let who = sheet
+    let approver = preview.approver.as_ref().map(|(name, _)| name.clone());
+    let who = preview
         .approver
         .as_ref()
         .map_or_else(String::new, |(name, origin)| format!(" as {} ({})", clean(name), clean(origin)));
     let word = choice.map_or_else(|| verdict.to_string(), |choice: Choice| choice.to_string());
-    let (run, step) = (short(run), clean(&sheet.step));
+    let (run, step) = (short(run), clean(&preview.step));
     dialog.print_line(match choice {
         None => format!("{} step {step} of run {run}{who}?", capitalized(&word)),
         Some(Choice::Rerun) => format!("Run step {step} of run {run} again{who}?"),
@@ -62,8 +62,8 @@ pub fn decision<R: BufRead, W: Write>(
     let notes = dialog.ask("Notes, or Enter for none.")?.filter(|notes| !notes.is_empty());
     let command = RunCommand::Decide {
         verdict,
-        step: Some(sheet.step.clone()),
-        inputs_digest: Some(sheet.inputs_digest.clone()),
+        step: Some(preview.step.clone()),
+        inputs_digest: Some(preview.inputs_digest.clone()),
         approver,
         notes,
         choice,
@@ -156,10 +156,11 @@ mod tests {
     #[test]
     fn an_unknown_outcome_is_decided_and_a_signal_sent_in_the_dialog() {
         let mut unknown = detail(RunState::WaitingForHuman);
-        let sheet = unknown.sheet.as_mut().unwrap();
-        sheet.outcome_unknown = true;
+        let preview = unknown.sheet.as_mut().unwrap();
+        preview.outcome_unknown = true;
         let mut dialog = typed("happened\n{\"id\": 7}\nhappened\nchecked\n");
-        let (word, command) = decision(&mut dialog, &unknown.run, sheet, Verdict::Approve).unwrap().unwrap();
+        let (word, command) =
+            decision(&mut dialog, &unknown.run, preview, Verdict::Approve).unwrap().unwrap();
         assert_eq!(word, "happened");
         let message = String::from_utf8(dialog.output).unwrap();
         assert!(message.contains("Record that step book of run 0000abcd happened"), "{message}");
@@ -175,7 +176,7 @@ mod tests {
         };
         assert_eq!(command, expected);
         let mut dialog = typed("perhaps\n");
-        assert_eq!(decision(&mut dialog, &unknown.run, sheet, Verdict::Approve).unwrap(), None);
+        assert_eq!(decision(&mut dialog, &unknown.run, preview, Verdict::Approve).unwrap(), None);
 
         let command = signal(&mut typed("\n{}\n"), &record(RunState::WaitingForSignal)).unwrap();
         let expected =

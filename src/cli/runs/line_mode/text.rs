@@ -199,48 +199,48 @@ pub fn page(detail: &RunDetail, now_ms: i64) -> String {
         out.push_str("Outputs:\n");
         out += &values(outputs, Some(MAX_VALUE));
     }
-    if let Some(sheet) = &detail.sheet {
-        out += &decision_preview(sheet);
+    if let Some(preview) = &detail.sheet {
+        out += &decision_preview(preview);
     }
     out.push('\n');
     out
 }
 
 /// Renders what is to be decided.
-pub fn decision_preview(sheet: &DecisionPreview) -> String {
+pub fn decision_preview(preview: &DecisionPreview) -> String {
     let mut out = String::new();
     let mut line = |text: String| {
         let _ = writeln!(out, "{}", sentences(vec![text]));
     };
-    line(format!("\nApproval: {}, step {}", clean(&sheet.headline), clean(&sheet.step)));
-    if sheet.outcome_unknown {
+    line(format!("\nApproval: {}, step {}", clean(&preview.headline), clean(&preview.step)));
+    if preview.outcome_unknown {
         line("Outcome unknown".to_owned());
     }
-    for warning in [&sheet.irreversible, &sheet.changed, &sheet.blocked].into_iter().flatten() {
+    for warning in [&preview.irreversible, &preview.changed, &preview.blocked].into_iter().flatten() {
         line(format!("Warning: {}", clean(warning)));
     }
-    let capability = format!("{}, {}", sheet.capability, sheet.capability_note);
+    let capability = format!("{}, {}", preview.capability, preview.capability_note);
     for (label, value) in [
         ("Capability", capability.trim_matches(|c| c == ',' || c == ' ')),
-        ("Binding", &sheet.binding),
-        ("Isolation", &sheet.isolation),
-        ("Reason", &sheet.why),
+        ("Binding", &preview.binding),
+        ("Isolation", &preview.isolation),
+        ("Reason", &preview.why),
     ] {
         if !value.is_empty() {
             line(format!("{label}: {}", clean(value)));
         }
     }
-    for file in &sheet.files {
+    for file in &preview.files {
         line(format!("File: {}", clean(&file.text())));
     }
-    if sheet.inputs.is_null() {
+    if preview.inputs.is_null() {
         line(format!("Inputs: {}", DecisionPreview::CHANGED));
         return out;
     }
-    let count = sheet.inputs.as_object().map_or(0, serde_json::Map::len);
-    let digest = clean(&sheet.inputs_digest);
+    let count = preview.inputs.as_object().map_or(0, serde_json::Map::len);
+    let digest = clean(&preview.inputs_digest);
     line(format!("Inputs: {count}. Digest: sha256 {digest}. Exactly these inputs are used"));
-    out + &values(&sheet.inputs, Some(MAX_VALUE))
+    out + &values(&preview.inputs, Some(MAX_VALUE))
 }
 
 /// Renders the fields of an object, each value in at most `max` characters.
@@ -364,11 +364,11 @@ mod tests {
 
     #[test]
     fn preview_shows_each_file_on_a_line() {
-        let mut sheet = detail(RunState::WaitingForHuman).sheet.unwrap();
+        let mut preview = detail(RunState::WaitingForHuman).sheet.unwrap();
         let (name, path) = ("pay.csv".to_owned(), "/srv/pay.csv".to_owned());
-        sheet.files = vec![skills_api::SuppliedFile { name, path, sha256: Some("c4".repeat(32)) }];
+        preview.files = vec![skills_api::SuppliedFile { name, path, sha256: Some("c4".repeat(32)) }];
         let file = format!("\nFile: pay.csv  /srv/pay.csv  sha256 {}.\n", "c4".repeat(32));
-        let text = decision_preview(&sheet);
+        let text = decision_preview(&preview);
         assert!(text.contains(&file), "{text}");
     }
 

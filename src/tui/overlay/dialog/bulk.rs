@@ -176,7 +176,7 @@ impl BulkDialog {
         opened: (i64, Instant),
     ) -> Self {
         let texts = Texts::of(command, &runs);
-        let mut sheet = Self {
+        let mut dialog = Self {
             pane,
             command,
             runs: RunRows::new(command, runs),
@@ -190,8 +190,8 @@ impl BulkDialog {
             about: Scroll::default(),
             drawn: FrameAreas::default(),
         };
-        sheet.focus = sheet.first_focus();
-        sheet
+        dialog.focus = dialog.first_focus();
+        dialog
     }
 
     /// Returns the initial focus. A decision requires its own key, as in the dialog of a single run.

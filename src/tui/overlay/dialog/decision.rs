@@ -74,13 +74,13 @@ fn decides(action: Action) -> bool {
 }
 
 impl Decision {
-    pub(super) fn new(pane: PaneId, sheet: DecisionPreview, ticket: u64, opened: (i64, Instant)) -> Self {
+    pub(super) fn new(pane: PaneId, preview: DecisionPreview, ticket: u64, opened: (i64, Instant)) -> Self {
         Self {
             pane,
             ticket,
             opened,
-            fields: Fields::new(&sheet),
-            gates: Gates::new(sheet),
+            fields: Fields::new(&preview),
+            gates: Gates::new(preview),
             focus: Focus::Button(0),
             now: opened.1,
             ignore_repeats_until: opened.1 + KEY_REPEAT_TIMEOUT,
@@ -151,7 +151,7 @@ impl Decision {
     /// Sends a decision, the only way to do so.
     fn decide(&mut self, verdict: Verdict, choice: Option<Choice>) -> Outcome {
         self.let_expire(self.now);
-        let unknown = self.gates.all[0].sheet.outcome_unknown;
+        let unknown = self.gates.all[0].preview.outcome_unknown;
         let executes = verdict == Verdict::Approve && matches!(choice, None | Some(Choice::Rerun));
         if let Some(why) = self.gates.in_the_way().filter(|_| executes) {
             let notice = Notice::at_top(format!("Not approved: {}", shown(why)));
@@ -160,7 +160,7 @@ impl Decision {
         if self.gates.sending() || (verdict == Verdict::Approve && unknown != choice.is_some()) {
             return Outcome::Stay;
         }
-        if self.drawn_digest != self.gates.current().sheet.inputs_digest {
+        if self.drawn_digest != self.gates.current().preview.inputs_digest {
             return self
                 .show_notice(Notice::at_top("No decision made: the request just changed. Review it again."));
         }
@@ -183,7 +183,7 @@ impl Decision {
     /// Continues in the dialog for the result of the step under the cursor, with the fields entered here.
     fn happened(&mut self) -> Outcome {
         let one = self.gates.current();
-        if !one.sheet.outcome_unknown || one.send_state != SendState::Open || self.gates.sending() {
+        if !one.preview.outcome_unknown || one.send_state != SendState::Open || self.gates.sending() {
             return Outcome::Stay;
         }
         if self.gates.selected().count() > 1 {
@@ -191,7 +191,7 @@ impl Decision {
                 "A result is given for one run at a time: unselect the others.",
             ));
         }
-        let run = one.sheet.run.clone();
+        let run = one.preview.run.clone();
         let keep = Effect::Keep(super::decision_draft_key(&run), self.typed());
         let go = Effect::Go(self.pane, Some(Target::Happened(run)));
         Outcome::Done(self.pane, vec![keep, go])
@@ -215,7 +215,7 @@ impl Decision {
     }
 
     fn answered(&mut self, run: &RunId, answer: Result<&CommandResult, &Error>) -> Outcome {
-        if !self.gates.all.iter().any(|one| one.sheet.run == *run) {
+        if !self.gates.all.iter().any(|one| one.preview.run == *run) {
             return Outcome::Stay;
         }
         if let Some(notice) = self.gates.answered(run, answer) {
@@ -323,7 +323,7 @@ fn caption(
             format!("Press {leave} to leave the field, then decide.").into(),
         ]
     } else if notes_are_empty {
-        if gates.all[0].sheet.outcome_unknown {
+        if gates.all[0].preview.outcome_unknown {
             ["Type to add notes. Uppercase keys decide."; 2].map(Cow::from)
         } else if gates.in_the_way().is_some() {
             [
@@ -365,7 +365,7 @@ impl Overlay for Decision {
     }
 
     fn draft_effect(&self) -> Option<(PaneId, Effect)> {
-        let name = super::decision_draft_key(&self.gates.all[0].sheet.run);
+        let name = super::decision_draft_key(&self.gates.all[0].preview.run);
         Some((self.pane, Effect::Keep(name, self.typed())))
     }
 
@@ -395,7 +395,7 @@ impl Overlay for Decision {
             Some(Action::Mark) if self.gates.are_several() && !self.in_text() => self.mark(self.gates.at),
             Some(Action::Copy) => {
                 let text =
-                    serde_json::to_string_pretty(&self.gates.current().sheet.inputs).unwrap_or_default();
+                    serde_json::to_string_pretty(&self.gates.current().preview.inputs).unwrap_or_default();
                 return Outcome::Request(self.pane, vec![Effect::Copy(text, "the inputs".to_owned())]);
             }
             Some(action @ (Action::Up | Action::Down | Action::PageUp | Action::PageDown)) => {
@@ -522,7 +522,7 @@ impl Overlay for Decision {
 
     fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, now: Instant) -> Option<Position> {
         self.let_expire(now);
-        self.drawn_digest.clone_from(&self.gates.current().sheet.inputs_digest);
+        self.drawn_digest.clone_from(&self.gates.current().preview.inputs_digest);
         let roomy = area.height >= 30;
         let mut width = area.width.saturating_sub(4).clamp(WIDTH, MAX_WIDTH).min(area.width);
         let clock = self.clock(now);
@@ -566,7 +566,7 @@ impl Overlay for Decision {
         let approver = Rect { y, height: 1, ..inside };
         let areas = (approver, Rect { y: y + 1 + air, height: notes, ..inside });
         let focused = if let Focus::Field(part) = self.focus { Some(part) } else { None };
-        let cursor = self.fields.draw(areas, (&self.gates.current().sheet, focused), painter);
+        let cursor = self.fields.draw(areas, (&self.gates.current().preview, focused), painter);
         y += 1 + notes + 2 * air;
         let focused = if let Focus::Button(at) = self.focus { Some(at) } else { None };
         self.button_areas = parts::buttons(
@@ -595,21 +595,21 @@ mod tests {
     use skills_api::RunCommand;
     use skills_api::operations::Scope;
 
-    fn sheet(changes: serde_json::Value) -> DecisionPreview {
-        let mut sheet = json!({
+    fn preview(changes: serde_json::Value) -> DecisionPreview {
+        let mut preview = json!({
             "run": "r1", "skill_id": "send", "headline": "Sends", "step": "send", "place": [1, 1],
             "outcome_unknown": false, "capability": "mail.send", "capability_note": "", "binding": "",
             "isolation": "", "why": "", "irreversible": null, "inputs": {}, "inputs_digest": "d1",
             "approver": null, "since_ms": 0, "expires_ms": null,
         });
         for (name, value) in changes.as_object().into_iter().flatten() {
-            sheet[name] = value.clone();
+            preview[name] = value.clone();
         }
-        serde_json::from_value(sheet).unwrap()
+        serde_json::from_value(preview).unwrap()
     }
 
     fn open(changes: serde_json::Value) -> Decision {
-        let mut decision = Decision::new(PaneId::Runs, sheet(changes), 1, (1_000, Instant::now()));
+        let mut decision = Decision::new(PaneId::Runs, preview(changes), 1, (1_000, Instant::now()));
         "d1".clone_into(&mut decision.drawn_digest);
         decision
     }
@@ -640,7 +640,7 @@ mod tests {
     #[test]
     fn decision_requires_a_drawn_frame() {
         let mut decision = open(json!({}));
-        "d2".clone_into(&mut decision.gates.all[0].sheet.inputs_digest);
+        "d2".clone_into(&mut decision.gates.all[0].preview.inputs_digest);
         for action in [Action::ApproveNow, Action::DenyNow] {
             assert_eq!(decision.press(action), Outcome::Stay);
         }
@@ -662,7 +662,7 @@ mod tests {
         for unknown in [false, true] {
             let mut decision =
                 open(json!({"outcome_unknown": unknown, "blocked": "the key op lacks `decide`"}));
-            decision.gates.all[0].sheet.missing_scope = Some(Scope::Decide);
+            decision.gates.all[0].preview.missing_scope = Some(Scope::Decide);
             let offered: Vec<Action> = decision.gates.buttons().iter().map(|button| button.action).collect();
             assert_eq!(offered, [Action::Back]);
             assert_eq!(labels(&decision), ["move", "cancel", "scroll", "copy inputs", "cancel"]);

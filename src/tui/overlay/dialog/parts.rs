@@ -181,17 +181,25 @@ pub struct Row<'a> {
     pub focused: bool,
 }
 
-/// Draws a label and a field on its band; returns the position of the terminal's cursor.
-pub fn field(row: Rect, painter: &mut Painter<'_>, field: &mut Field, show: &Row<'_>) -> Option<Position> {
-    let label_room = LABEL.min(row.width / 3);
+/// Draws a label, and the band of a field to its right; returns the band.
+fn labeled_band(area: Rect, painter: &mut Painter<'_>, show: &Row<'_>) -> Rect {
+    let label_room = LABEL.min(area.width / 3);
     let role = if show.focused { Role::Strong } else { Role::Muted };
-    painter.put(row.x, row.y, show.label, role, label_room.saturating_sub(1));
-    let band = Rect { x: row.x + label_room, width: row.width.saturating_sub(label_room), ..row };
+    painter.put(area.x, area.y, show.label, role, label_room.saturating_sub(1));
+    let band = Rect { x: area.x + label_room, width: area.width.saturating_sub(label_room), ..area };
     painter.band(band, Role::Field);
     if painter.glyphs.ascii {
-        painter.put(band.x, band.y, "[", Role::Muted, 1);
-        painter.right(band.right(), band.y, "]", Role::Muted);
+        for y in band.top()..band.bottom() {
+            painter.put(band.x, y, "[", Role::Muted, 1);
+            painter.right(band.right(), y, "]", Role::Muted);
+        }
     }
+    band
+}
+
+/// Draws a label and a field on its band; returns the position of the terminal's cursor.
+pub fn field(row: Rect, painter: &mut Painter<'_>, field: &mut Field, show: &Row<'_>) -> Option<Position> {
+    let band = labeled_band(row, painter, show);
     let mut end = band.right().saturating_sub(1);
     let typed = cells(field.text());
     let fits = cells(show.note) + typed.max(9) + 3 <= band.width;
@@ -220,17 +228,7 @@ pub fn field(row: Rect, painter: &mut Painter<'_>, field: &mut Field, show: &Row
 
 /// Draws a label and a text of several rows on its band; returns the position of the terminal's cursor.
 pub fn text(area: Rect, painter: &mut Painter<'_>, text: &mut Text, show: &Row<'_>) -> Option<Position> {
-    let label_room = LABEL.min(area.width / 3);
-    let role = if show.focused { Role::Strong } else { Role::Muted };
-    painter.put(area.x, area.y, show.label, role, label_room.saturating_sub(1));
-    let band = Rect { x: area.x + label_room, width: area.width.saturating_sub(label_room), ..area };
-    painter.band(band, Role::Field);
-    if painter.glyphs.ascii {
-        for y in band.top()..band.bottom() {
-            painter.put(band.x, y, "[", Role::Muted, 1);
-            painter.right(band.right(), y, "]", Role::Muted);
-        }
-    }
+    let band = labeled_band(area, painter, show);
     let inside = Rect { x: band.x + 1, width: band.width.saturating_sub(2), ..band };
     let style = painter.theme.style(Role::Field).patch(painter.theme.style(Role::Strong));
     let cursor = text.draw(inside, painter.buf, style);

@@ -25,7 +25,7 @@ const FOOT_ROWS: u16 = 2;
 pub struct ScriptDialog {
     pane: PaneId,
     call: ScriptCall,
-    sheet: ScriptPreview,
+    preview: ScriptPreview,
     /// The button with the focus.
     focus: usize,
     scroll: Scroll,
@@ -35,8 +35,8 @@ pub struct ScriptDialog {
 
 impl ScriptDialog {
     /// Creates a dialog with the focus on "Cancel".
-    pub fn new(pane: PaneId, call: ScriptCall, sheet: ScriptPreview) -> Self {
-        Self { pane, call, sheet, focus: 0, scroll: Scroll::default(), rows: 0, buttons: Vec::new() }
+    pub fn new(pane: PaneId, call: ScriptCall, preview: ScriptPreview) -> Self {
+        Self { pane, call, preview, focus: 0, scroll: Scroll::default(), rows: 0, buttons: Vec::new() }
     }
 
     fn choices() -> [Button; 2] {
@@ -49,10 +49,10 @@ impl ScriptDialog {
             Action::Execute => {
                 let run = SessionRequest::Script {
                     call: self.call.clone(),
-                    confirmed: Some(self.sheet.inputs_digest.clone()),
+                    confirmed: Some(self.preview.inputs_digest.clone()),
                 };
                 // What was typed for it is used now.
-                let typed = name_of_script(&self.sheet.skill, &self.sheet.path);
+                let typed = name_of_script(&self.preview.skill, &self.preview.path);
                 let effects = vec![Effect::Keep(typed, Map::new()), Effect::Session(run)];
                 Outcome::Done(self.pane, effects)
             }
@@ -66,27 +66,27 @@ impl ScriptDialog {
     }
 
     fn lines(&self, width: u16) -> Vec<RichLine> {
-        let sheet = &self.sheet;
+        let preview = &self.preview;
         // Each in quotes: blanks are part of an argument.
         let quoted = |text: &str| Value::from(text).to_string();
-        let args: Vec<String> = sheet.args.iter().map(|arg| quoted(arg)).collect();
-        let env = sheet.env.iter().map(|(name, value)| quoted(&format!("{name}={value}")));
+        let args: Vec<String> = preview.args.iter().map(|arg| quoted(arg)).collect();
+        let env = preview.env.iter().map(|(name, value)| quoted(&format!("{name}={value}")));
         let mut facts = vec![
-            ("script", sheet.path.clone()),
-            ("sha256", sheet.script_digest.clone()),
-            ("skill", sheet.skill.clone()),
+            ("script", preview.path.clone()),
+            ("sha256", preview.script_digest.clone()),
+            ("skill", preview.skill.clone()),
             ("arguments", if args.is_empty() { "none".to_owned() } else { args.join(" ") }),
             ("variables", env.collect::<Vec<_>>().join(" ")),
         ];
-        for (at, (name, digest)) in sheet.files.iter().enumerate() {
+        for (at, (name, digest)) in preview.files.iter().enumerate() {
             let from = self.call.files.get(name).map(String::as_str).unwrap_or_default();
             facts.push((if at == 0 { "files" } else { "" }, format!("{name} = {from}")));
             facts.push(("sha256", digest.clone()));
         }
         facts.extend([
-            ("directory", sheet.workdir.clone().unwrap_or_default()),
-            ("isolation", sheet.isolation.clone()),
-            ("digest", sheet.inputs_digest.clone()),
+            ("directory", preview.workdir.clone().unwrap_or_default()),
+            ("isolation", preview.isolation.clone()),
+            ("digest", preview.inputs_digest.clone()),
             ("", "Only a call with this digest is run.".to_owned()),
         ]);
         let mut lines = Vec::new();
@@ -166,16 +166,13 @@ impl Overlay for ScriptDialog {
 
 #[cfg(test)]
 mod tests {
-    use ratatui::buffer::Buffer;
     use serde_json::json;
 
     use super::*;
-    use crate::glyphs::UNICODE;
     use crate::picture;
-    use crate::theme::{Depth, Theme};
 
     fn dialog() -> ScriptDialog {
-        let sheet = serde_json::from_value(json!({
+        let preview = serde_json::from_value(json!({
             "skill": "csv", "skill_digest": "s1", "path": "scripts/a.py", "script_digest": "a1".repeat(32),
             "bundle_digest": "b1", "args": ["--top", "3 4"], "env": { "MODE": "dry" }, "workdir": null,
             "files": { "in.csv": "f1".repeat(32) }, "isolation": "sandbox: landlock, seccomp",
@@ -186,7 +183,7 @@ mod tests {
             arguments: json!({}),
             files: [("in.csv".to_owned(), "./orders.csv".to_owned())].into(),
         };
-        ScriptDialog::new(PaneId::Session, call, sheet.unwrap())
+        ScriptDialog::new(PaneId::Session, call, preview.unwrap())
     }
 
     #[test]
@@ -209,17 +206,10 @@ mod tests {
     }
 
     fn screen_text(dialog: &mut ScriptDialog, width: u16, height: u16) -> String {
-        let theme = Theme::shipped("dark", Depth::True).unwrap();
-        let mut buf = Buffer::empty(Rect::new(0, 0, width, height));
-        let area = buf.area;
-        let mut painter = Painter {
-            buf: &mut buf,
-            theme: &theme,
-            glyphs: &UNICODE,
-            keymap: &crate::keymap::Keymap::shipped().unwrap(),
+        let draw = |painter: &mut Painter<'_>| {
+            dialog.draw(Rect::new(0, 0, width, height), painter, Instant::now());
         };
-        dialog.draw(area, &mut painter, Instant::now());
-        picture::text(&buf)
+        picture::text(&picture::painted(width, height, draw))
     }
 
     #[test]

@@ -292,11 +292,11 @@ impl Map {
                 let (row, _) = self.pair()?;
                 let advised = self.advised();
                 let skill = advised.as_ref().map_or(row, |(skill, _)| skill.clone());
-                let known = catalog.by_id(skill.as_str())?;
+                let record = catalog.by_id(skill.as_str())?;
                 let proposed = advised.map(|(_, text)| text);
                 vec![Effect::EditDescription(DescriptionEdit {
                     proposed,
-                    ..DescriptionEdit::of(known, None)
+                    ..DescriptionEdit::of(record, None)
                 })]
             }
             Action::Copy => {

@@ -75,8 +75,8 @@ fn draw_reason(
     let (state, assumed) = if let Some(foreign) = bundle.foreign {
         (Some(&foreign.state), foreign.assumed)
     } else {
-        let known = client.entries.iter().find(|e| e.skill_id == *id);
-        (known.map(|e| &e.state), known.is_some_and(|e| e.assumed))
+        let entry = client.entries.iter().find(|e| e.skill_id == *id);
+        (entry.map(|e| &e.state), entry.is_some_and(|e| e.assumed))
     };
     let assumed = assumed.then(|| "assumed: not in a folder of this client, shown as if it were".to_owned());
     let note = selected.budget().and_then(|budget| budget.reason(id));

@@ -161,8 +161,8 @@ fn draw_entry(
     // A skill that is shadowed here may be a separate one for the client.
     let listed = || {
         let client = list.client.view.as_ref()?;
-        let known = client.entries.iter().any(|known| known.skill_id == entry.id);
-        known.then(|| format!("listed by {}, not found here", shown(&client.name)))
+        let is_listed = client.entries.iter().any(|listed| listed.skill_id == entry.id);
+        is_listed.then(|| format!("listed by {}, not found here", shown(&client.name)))
     };
     let marker = match (&list.client.view, list.client.unseen.get(&entry.id)) {
         (Some(_), Some(why)) => Some(why.clone()),

@@ -60,15 +60,15 @@ pub(super) fn draw(
     let window = inside.height - foot;
 
     // Draw everything into a separate buffer, of which the window shows a part.
-    let mut sheet = Buffer::empty(Rect::new(area.x, 0, area.width, MAX_ROWS));
-    sheet.set_style(sheet.area, cx.theme.style(Role::Base));
-    let used = draw_report(list, asking, measured, look, window, &mut sheet, cx);
+    let mut page = Buffer::empty(Rect::new(area.x, 0, area.width, MAX_ROWS));
+    page.set_style(page.area, cx.theme.style(Role::Base));
+    let used = draw_report(list, asking, measured, look, window, &mut page, cx);
     list.why.height = usize::from(window);
     list.why.offset = list.why.offset.min(usize::from(used.saturating_sub(window)));
     let offset = list.why.offset as u16;
     for row in 0..window.min(MAX_ROWS - offset) {
         for x in area.left()..area.right() {
-            if let (Some(from), Some(to)) = (sheet.cell((x, row + offset)), buf.cell_mut((x, inside.y + row)))
+            if let (Some(from), Some(to)) = (page.cell((x, row + offset)), buf.cell_mut((x, inside.y + row)))
             {
                 *to = from.clone();
             }
@@ -144,15 +144,15 @@ fn draw_report(
     measured: &mut Measurements,
     WhyLayout { airy, with_other, .. }: WhyLayout,
     window: u16,
-    sheet: &mut Buffer,
+    page: &mut Buffer,
     cx: &Draw<'_>,
 ) -> u16 {
     let Some(answer) = asking.shown().map(|shown| &*shown.answer) else { return 0 };
-    let area = sheet.area;
+    let area = page.area;
     let left = if airy { 2 } else { 1 };
     let column =
         Rect { x: area.x + left, y: 0, width: area.width.saturating_sub(left + 1), height: MAX_ROWS };
-    let mut painter = Painter::new(sheet, cx);
+    let mut painter = Painter::new(page, cx);
     let mut y = u16::from(airy);
     match (list.item(), list.hit()) {
         (Some(_), Some(hit)) => {

@@ -124,13 +124,13 @@ pub(super) fn draw(
 /// Returns how many queries the baseline does not have, and how many only it has.
 fn other_queries(measured: &GoldenMeasurement) -> (usize, usize) {
     let Some(baseline) = measured.baselines.last() else { return (0, 0) };
-    let known: BTreeSet<&String> = baseline.passed.keys().chain(baseline.failed.keys()).collect();
-    if known.is_empty() {
+    let earlier: BTreeSet<&String> = baseline.passed.keys().chain(baseline.failed.keys()).collect();
+    if earlier.is_empty() {
         // An earlier baseline, which has only figures.
         return (0, 0);
     }
     let now: BTreeSet<&String> = measured.report.results.iter().map(|result| &result.query.query).collect();
-    (now.difference(&known).count(), known.difference(&now).count())
+    (now.difference(&earlier).count(), earlier.difference(&now).count())
 }
 
 fn title(measured: &GoldenMeasurement, status: Option<(&'static str, Role)>, cx: &Draw<'_>) -> Title {

@@ -34,11 +34,11 @@ impl Pane for Proposals {
 
     fn commands(&self) -> Vec<Command> {
         let state = self.list.summary().map(|one| one.state);
-        let known = self.view_of_selected().is_some();
+        let is_read = self.view_of_selected().is_some();
         let needs = |allowed: &[ProposalState], why: &str| match state {
             None => Some("no proposal is selected".to_owned()),
             Some(state) if !allowed.contains(&state) => Some(why.to_owned()),
-            Some(_) if !known => Some("the proposal is still being read".to_owned()),
+            Some(_) if !is_read => Some("the proposal is still being read".to_owned()),
             Some(_) => None,
         };
         let command = |action, label: &str, blocked, footer| Command {

@@ -168,11 +168,8 @@ impl Proposals {
                 let before = self.list.list.replace(Arc::clone(list));
                 // Reload proposals that were decided elsewhere.
                 for one in &list.proposals {
-                    let known = before.iter().flat_map(|before| &before.proposals);
-                    if known
-                        .into_iter()
-                        .any(|old| old.proposal_id == one.proposal_id && old.state != one.state)
-                    {
+                    let mut earlier = before.iter().flat_map(|before| &before.proposals);
+                    if earlier.any(|old| old.proposal_id == one.proposal_id && old.state != one.state) {
                         self.views.remove(&one.proposal_id);
                     }
                 }

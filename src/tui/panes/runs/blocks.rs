@@ -245,7 +245,7 @@ fn labeled_row(label: &str, segs: Vec<Seg>, making: &RowContext<'_>, out: &mut V
 /// Appends the pending approval, on its band.
 pub(super) fn waiting_lines(
     step: &StepView,
-    sheet: Option<&DecisionPreview>,
+    preview: Option<&DecisionPreview>,
     record: &RunRecord,
     making: &RowContext<'_>,
     out: &mut Vec<Line>,
@@ -273,13 +273,13 @@ pub(super) fn waiting_lines(
     };
     let available = making.width.saturating_sub(13);
     let cut = |text: &str| cut_end(&shown(text), available, glyphs.ellipsis).into_owned();
-    let Some(sheet) = sheet else {
+    let Some(preview) = preview else {
         row("calls", vec![Seg::new(cut(&step.uses), Role::Text)]);
         return;
     };
-    let does = if sheet.capability.is_empty() { &sheet.headline } else { &sheet.capability };
+    let does = if preview.capability.is_empty() { &preview.headline } else { &preview.capability };
     row("calls", vec![Seg::new(cut(does), Role::Text)]);
-    if let Value::Object(inputs) = &sheet.inputs {
+    if let Value::Object(inputs) = &preview.inputs {
         for (name, value) in inputs.iter().take(4) {
             let label = cut_end(&shown(name), 8, glyphs.ellipsis).into_owned();
             let mut segs = on_one_line(value, available, glyphs.ellipsis);
@@ -290,16 +290,16 @@ pub(super) fn waiting_lines(
             row("", vec![Seg::new(format!("{} more in the dialog", inputs.len() - 4), Role::Muted)]);
         }
     }
-    if let Some(warning) = &sheet.irreversible {
+    if let Some(warning) = &preview.irreversible {
         row("effect", vec![Seg::new(cut(warning), Role::Danger)]);
     }
-    if sheet.outcome_unknown {
+    if preview.outcome_unknown {
         row("outcome", vec![Seg::new(cut("unknown: execution was interrupted"), Role::Danger)]);
     }
-    if let Some(why) = &sheet.blocked {
+    if let Some(why) = &preview.blocked {
         row("blocked", vec![Seg::new(cut(why), Role::Danger)]);
     }
-    row("reason", vec![Seg::new(cut(&sheet.why), Role::Text)]);
+    row("reason", vec![Seg::new(cut(&preview.why), Role::Text)]);
 }
 
 /// Appends the result of the run, or its error.

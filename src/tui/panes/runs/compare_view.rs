@@ -94,10 +94,10 @@ pub(super) fn compared(list: &RunList, state: &DetailState, on_detail: bool) -> 
             let source = list.record().and_then(|run| run.source.as_ref()).map(|(run, _)| run);
             let made = state.get().map(|detail| detail.descendants.as_slice()).unwrap_or_default();
             let option = |run: &RunId| {
-                let known = list.runs.known.get(run);
-                let name = known.or(list.record()).map(|run| shown(&run.skill_id)).unwrap_or_default();
+                let loaded = list.runs.known.get(run);
+                let name = loaded.or(list.record()).map(|run| shown(&run.skill_id)).unwrap_or_default();
                 let mut note: Vec<String> = Vec::new();
-                if let Some(run) = known {
+                if let Some(run) = loaded {
                     note.push(run.state.label().to_owned());
                     note.push(ago(list.drawn.clock_ms - run.since_ms));
                 }

@@ -47,8 +47,8 @@ pub(super) fn draw(
         Title::of("", focused).draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
         return Vec::new();
     };
-    let known = state.get().cloned();
-    if let (Some(detail), true) = (&known, state.shows_other()) {
+    let loaded = state.get().cloned();
+    if let (Some(detail), true) = (&loaded, state.shows_other()) {
         match state.showing.clone() {
             DetailView::State(number) => draw_state(state, number, detail, focused, area, buf, cx),
             DetailView::Changes(from, to) => draw_changes(state, (from, to), detail, focused, area, buf, cx),
@@ -66,7 +66,7 @@ pub(super) fn draw(
     let title = Title::of(name, focused).note(id);
     title.draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
     let body = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
-    let lines = match &known {
+    let lines = match &loaded {
         Some(detail) => lines(state, (detail, &record), list.runs.disconnected, body, cx),
         None => no_detail(state, &record, body, cx),
     };

@@ -136,28 +136,28 @@ impl Dialogs {
     /// same step. If nothing is known yet, the dialog opens with the response.
     fn decide(&mut self, list: &RunList, filter: Option<RunQuery>, detail: &mut DetailState) -> Vec<Effect> {
         let Some(run) = list.record() else { return Vec::new() };
-        let Some(sheet) = detail.get().and_then(|detail| detail.sheet.clone()) else {
+        let Some(preview) = detail.get().and_then(|detail| detail.sheet.clone()) else {
             detail.sheet_wanted = true;
             return detail.request(&run.id).into_iter().collect();
         };
         detail.sheet_wanted = false;
         let ticket = self.next_ticket();
         let typed = self.typed.of(&decision_draft_key(&run.id));
-        let (sheet, title) = (Box::new(sheet), run.title().map(str::to_owned));
+        let (preview, title) = (Box::new(preview), run.title().map(str::to_owned));
         let is_shown =
             |run: &RunRecord| filter.as_ref().is_none_or(|filter| filter.matches(run, list.drawn.clock_ms));
         let step = |run: &RunRecord| match &run.gate {
             Some(Gate::Human { step, .. }) => Some(step.clone()),
             _ => None,
         };
-        let known = list.runs.known.iter().map(|(other, _)| other);
-        let mut alike: Vec<(i64, &RunId)> = known
+        let others = list.runs.known.iter().map(|(other, _)| other);
+        let mut alike: Vec<(i64, &RunId)> = others
             .filter(|other| other.id != run.id && other.state == RunState::WaitingForHuman)
             .filter(|other| other.skill_id == run.skill_id && step(other) == step(run) && is_shown(other))
             .map(|other| (other.since_ms, &other.id))
             .collect();
         alike.sort();
-        let mut out = vec![open(DialogSpec::Decide { sheet, title, filter, typed, ticket })];
+        let mut out = vec![open(DialogSpec::Decide { preview, title, filter, typed, ticket })];
         // Scripts and trust change without an event: reload the run to compare it with the dialog.
         out.extend(detail.request(&run.id));
         out.extend(alike.into_iter().take(MAX_BULK_DECISIONS).filter_map(|(_, id)| detail.request(id)));
@@ -166,17 +166,17 @@ impl Dialogs {
 
     /// Opens the dialog for the result of a step whose outcome is unknown.
     pub fn open_happened(&mut self, run: &RunId, list: &RunList, detail: &DetailState) -> Vec<Effect> {
-        let sheet = detail.other(run).and_then(|detail| detail.sheet.clone());
-        let (Some(record), Some(sheet)) = (list.runs.known.get(run).cloned(), sheet) else {
+        let preview = detail.other(run).and_then(|detail| detail.sheet.clone());
+        let (Some(record), Some(preview)) = (list.runs.known.get(run).cloned(), preview) else {
             return vec![dialog_unavailable(run, detail)];
         };
         let draft = self.typed.of(&decision_draft_key(run));
         let text = |name: &str| draft.get(name).and_then(Value::as_str).map(str::to_owned);
         let kind = RunCommandKind::Happened {
-            step: sheet.step,
-            inputs_digest: sheet.inputs_digest,
-            outputs: sheet.outputs,
-            approver: text("approver").or(sheet.approver.map(|(name, _)| name)),
+            step: preview.step,
+            inputs_digest: preview.inputs_digest,
+            outputs: preview.outputs,
+            approver: text("approver").or(preview.approver.map(|(name, _)| name)),
             notes: text("notes"),
         };
         self.open_command(record, kind, Vec::new(), None)
@@ -232,17 +232,17 @@ impl Dialogs {
     }
 
     /// Describes what would be lost if the workbench quit now.
-    pub fn unsaved(&self, known: &KnownRuns) -> Option<String> {
+    pub fn unsaved(&self, runs: &KnownRuns) -> Option<String> {
         // Notes for a decision that is no longer pending are not worth keeping.
         let awaited = |run: &str| {
-            let state = known.get(&RunId(run.to_owned())).map(|run| run.state);
+            let state = runs.get(&RunId(run.to_owned())).map(|run| run.state);
             state == Some(RunState::WaitingForHuman)
         };
         let alive = |name: &&String| name.strip_prefix("decide ").is_none_or(awaited);
         let mut names: Vec<&String> = self.typed.dialogs().filter(alive).collect();
         names.sort();
         let (what, of) = names.first()?.split_once(' ')?;
-        let name = match known.get(&RunId(of.to_owned())) {
+        let name = match runs.get(&RunId(of.to_owned())) {
             Some(run) => format!("{} {}", shown(&run.skill_id), tail(&run.id)),
             None => shown(of),
         };

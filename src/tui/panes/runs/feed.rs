@@ -16,15 +16,6 @@ const MAX_REFRESHED_RUNS: usize = 1_000;
 /// Maximum number of matches that are loaded, as many as the commands for many runs accept.
 pub const MAX_FOUND_RUNS: usize = 10_000;
 
-const OPEN: [RunState; 5] = [
-    RunState::WaitingForHuman,
-    RunState::WaitingForSignal,
-    RunState::Running,
-    RunState::Replaying,
-    RunState::Pending,
-];
-const ENDED: [RunState; 3] = [RunState::Completed, RunState::Failed, RunState::Canceled];
-
 /// Known runs, by id.
 #[derive(Debug, Default)]
 pub struct KnownRuns {
@@ -177,26 +168,29 @@ impl RunPages {
     }
 
     /// Requests everything again and drops runs that were purged in the meantime.
-    pub fn refresh_all(&mut self, known: &KnownRuns) -> Vec<Effect> {
+    pub fn refresh_all(&mut self, runs: &KnownRuns) -> Vec<Effect> {
         self.full_refresh = true;
-        self.refresh(true, known)
+        self.refresh(true, runs)
     }
 
     /// Requests the open runs again, and the most recently ended ones if some ended. While a request is in progress,
     /// the next one waits for its response.
-    pub fn refresh(&mut self, ended: bool, known: &KnownRuns) -> Vec<Effect> {
+    pub fn refresh(&mut self, ended: bool, runs: &KnownRuns) -> Vec<Effect> {
         let mut out = Vec::new();
         if self.is_in_progress(&Why::Open) {
             self.again.0 = true;
         } else {
-            let open = known.iter().filter(|(run, _)| OPEN.contains(&run.state)).count();
+            let open = runs.iter().filter(|(run, _)| RunState::OPEN.contains(&run.state)).count();
             let limit = (open + PAGE / 2).clamp(PAGE, MAX_REFRESHED_RUNS);
-            out.push(self.ask(Why::Open, RunFilter { states: OPEN.to_vec(), limit, ..RunFilter::default() }));
+            out.push(self.ask(
+                Why::Open,
+                RunFilter { states: RunState::OPEN.to_vec(), limit, ..RunFilter::default() },
+            ));
         }
         if ended && self.is_in_progress(&Why::Ended) {
             self.again.1 = true;
         } else if ended {
-            let filter = RunFilter { states: ENDED.to_vec(), limit: PAGE, ..RunFilter::default() };
+            let filter = RunFilter { states: RunState::ENDED.to_vec(), limit: PAGE, ..RunFilter::default() };
             out.push(self.ask(Why::Ended, filter));
         }
         out
@@ -208,7 +202,8 @@ impl RunPages {
             return None;
         }
         let cursor = Some(self.older.clone()?);
-        let filter = RunFilter { states: ENDED.to_vec(), cursor, limit: PAGE, ..RunFilter::default() };
+        let filter =
+            RunFilter { states: RunState::ENDED.to_vec(), cursor, limit: PAGE, ..RunFilter::default() };
         Some(self.ask(Why::Older, filter))
     }
 
@@ -291,12 +286,12 @@ impl RunPages {
 
     /// Reads the next run that is no longer on the page of open runs, unless another page contained it since. By id:
     /// searches are limited per caller.
-    fn read_next(&mut self, known: &KnownRuns) -> Option<Effect> {
+    fn read_next(&mut self, runs: &KnownRuns) -> Option<Effect> {
         if self.reading.is_some() {
             return None;
         }
         while let Some(id) = self.left.pop_first() {
-            if known.get(&id).is_some_and(|run| OPEN.contains(&run.state)) {
+            if runs.get(&id).is_some_and(|run| RunState::OPEN.contains(&run.state)) {
                 self.reading = Some(id.clone());
                 return Some(Effect::Run(RunRequest::Detail(id)));
             }
@@ -310,22 +305,22 @@ impl RunPages {
         &mut self,
         run: &RunId,
         answer: Result<&RunRecord, &Error>,
-        known: &mut KnownRuns,
+        runs: &mut KnownRuns,
     ) -> (bool, Option<Effect>) {
         if self.reading.as_ref() != Some(run) {
             return (false, None);
         }
         self.reading = None;
         match answer {
-            Ok(now) => known.put(now.clone(), known.is_listed(run)),
-            Err(error) if error.code == Code::NotFound => known.forget(|one| one.id == *run),
+            Ok(now) => runs.put(now.clone(), runs.is_listed(run)),
+            Err(error) if error.code == Code::NotFound => runs.forget(|one| one.id == *run),
             Err(_) => {}
         }
-        (true, self.read_next(known))
+        (true, self.read_next(runs))
     }
 
     /// Handles a page; returns follow-up requests.
-    pub fn take(&mut self, generation: u64, page: &RunPage, known: &mut KnownRuns) -> Vec<Effect> {
+    pub fn take(&mut self, generation: u64, page: &RunPage, runs: &mut KnownRuns) -> Vec<Effect> {
         let Some(why) = self.requests.remove(&generation) else { return Vec::new() };
         self.failed.take_if(|failed| *failed == why);
         self.open_read |= why == Why::Open;
@@ -336,24 +331,24 @@ impl RunPages {
             // Pages are ordered newest first, as ids are: this page does not show whether runs older than its last one
             // exist.
             let last = page.next.as_ref().and(page.runs.last()).map(|run| &run.id);
-            known.forget(|run| {
-                ENDED.contains(&run.state)
+            runs.forget(|run| {
+                RunState::ENDED.contains(&run.state)
                     && !here.contains(&run.id)
                     && last.is_none_or(|last| run.id.0 > last.0)
             });
-            let ended: u64 = ENDED.iter().filter_map(|state| page.counts.get(state)).sum();
+            let ended: u64 = RunState::ENDED.iter().filter_map(|state| page.counts.get(state)).sum();
             let known_ended =
-                known.iter().filter(|(run, listed)| *listed && ENDED.contains(&run.state)).count();
+                runs.iter().filter(|(run, listed)| *listed && RunState::ENDED.contains(&run.state)).count();
             let lacks = std::mem::take(&mut self.has_deletions) || known_ended as u64 > ended;
             if let Some(last) = last.filter(|_| lacks) {
                 // Which of the older ones were deleted is unknown: they are loaded again.
-                known.forget(|run| ENDED.contains(&run.state) && run.id.0 < last.0);
+                runs.forget(|run| RunState::ENDED.contains(&run.state) && run.id.0 < last.0);
                 (self.older, self.ended_read, self.is_cut) = (None, 0, true);
             }
         }
         match why {
             Why::Open if page.next.is_none() => {
-                let open = known.iter().filter(|(run, _)| OPEN.contains(&run.state));
+                let open = runs.iter().filter(|(run, _)| RunState::OPEN.contains(&run.state));
                 self.left = open.map(|(run, _)| run.id.clone()).filter(|id| !here.contains(id)).collect();
             }
             // The first page determines where the second begins, until older ones have been loaded.
@@ -368,7 +363,7 @@ impl RunPages {
             _ => {}
         }
         for run in &page.runs {
-            known.put(run.clone(), why != Why::Found);
+            runs.put(run.clone(), why != Why::Found);
         }
         let mut out = Vec::new();
         if let Some(found) = self.found.as_mut().filter(|found| found.pending == Some(generation)) {
@@ -380,11 +375,11 @@ impl RunPages {
                 out.extend(self.find_all());
             }
         }
-        out.extend(self.read_next(known));
+        out.extend(self.read_next(runs));
         let (open, ended) = std::mem::take(&mut self.again);
         match why {
-            Why::Open if open => out.extend(self.refresh(ended, known)),
-            Why::Ended if ended => out.extend(self.refresh(true, known)),
+            Why::Open if open => out.extend(self.refresh(ended, runs)),
+            Why::Ended if ended => out.extend(self.refresh(true, runs)),
             _ => self.again = (open, ended),
         }
         out
@@ -423,99 +418,99 @@ mod tests {
 
     #[test]
     fn events_during_a_page_request_cause_one_more() {
-        let (mut feeds, mut known) = (RunPages::default(), KnownRuns::default());
-        let first = feeds.refresh(false, &known);
+        let (mut feeds, mut runs) = (RunPages::default(), KnownRuns::default());
+        let first = feeds.refresh(false, &runs);
         assert_eq!(first.len(), 1);
         for _ in 0..50 {
-            assert!(feeds.refresh(false, &known).is_empty(), "a burst of events asks nothing meanwhile");
+            assert!(feeds.refresh(false, &runs).is_empty(), "a burst of events asks nothing meanwhile");
         }
-        let again = feeds.take(generation(&first[0]), &page(None), &mut known);
+        let again = feeds.take(generation(&first[0]), &page(None), &mut runs);
         assert_eq!(again.len(), 1);
-        assert!(feeds.take(generation(&again[0]), &page(None), &mut known).is_empty());
+        assert!(feeds.take(generation(&again[0]), &page(None), &mut runs).is_empty());
     }
 
     #[test]
     fn a_part_that_could_not_be_read_is_missing_until_it_is() {
-        let (mut feeds, mut known) = (RunPages::default(), KnownRuns::default());
-        let requests = feeds.refresh_all(&known);
+        let (mut feeds, mut runs) = (RunPages::default(), KnownRuns::default());
+        let requests = feeds.refresh_all(&runs);
         feeds.failed(generation(&requests[1]));
-        feeds.take(generation(&requests[0]), &page(None), &mut known);
+        feeds.take(generation(&requests[0]), &page(None), &mut runs);
         assert!(feeds.is_incomplete(), "the open runs say nothing of the ended ones");
-        let again = feeds.refresh_all(&known);
-        feeds.take(generation(&again[1]), &page(None), &mut known);
+        let again = feeds.refresh_all(&runs);
+        feeds.take(generation(&again[1]), &page(None), &mut runs);
         assert!(!feeds.is_incomplete());
     }
 
     #[test]
     fn runs_that_left_the_page_are_read_by_id_one_at_a_time_and_again_after_an_error() {
-        let (mut feeds, mut known) = (RunPages::default(), KnownRuns::default());
+        let (mut feeds, mut runs) = (RunPages::default(), KnownRuns::default());
         let mut run = record();
         for id in ["a", "b", "c"] {
             run.id = RunId(id.into());
-            known.put(run.clone(), true);
+            runs.put(run.clone(), true);
         }
         let read = |effects: &[Effect]| match effects {
             [Effect::Run(RunRequest::Detail(id))] => id.clone(),
             other => panic!("{other:?}"),
         };
-        let first = feeds.refresh(false, &known);
-        let a = read(&feeds.take(generation(&first[0]), &page(None), &mut known));
+        let first = feeds.refresh(false, &runs);
+        let a = read(&feeds.take(generation(&first[0]), &page(None), &mut runs));
         let busy = Error::new(Code::RateLimited, "try again later");
-        let (mine, next) = feeds.take_run(&a, Err(&busy), &mut known);
+        let (mine, next) = feeds.take_run(&a, Err(&busy), &mut runs);
         assert!(mine && !feeds.is_incomplete(), "the list itself was read");
         let b = read(&next.into_iter().collect::<Vec<_>>());
         run.id = b.clone();
         run.state = RunState::Completed;
-        let (_, next) = feeds.take_run(&b, Ok(&run), &mut known);
+        let (_, next) = feeds.take_run(&b, Ok(&run), &mut runs);
         let c = read(&next.into_iter().collect::<Vec<_>>());
         let gone = Error::new(Code::NotFound, "no such run");
-        assert_eq!(feeds.take_run(&c, Err(&gone), &mut known), (true, None));
-        assert_eq!((known.listed(), known.get(&b).unwrap().state), (2, RunState::Completed));
-        let again = feeds.refresh(false, &known);
-        assert_eq!(read(&feeds.take(generation(&again[0]), &page(None), &mut known)), a);
+        assert_eq!(feeds.take_run(&c, Err(&gone), &mut runs), (true, None));
+        assert_eq!((runs.listed(), runs.get(&b).unwrap().state), (2, RunState::Completed));
+        let again = feeds.refresh(false, &runs);
+        assert_eq!(read(&feeds.take(generation(&again[0]), &page(None), &mut runs)), a);
     }
 
     #[test]
     fn deleted_runs_are_dropped_by_a_full_refresh_also_beyond_the_first_page() {
-        let (mut feeds, mut known) = (RunPages::default(), KnownRuns::default());
+        let (mut feeds, mut runs) = (RunPages::default(), KnownRuns::default());
         let run = |id: &str| RunRecord { id: RunId(id.into()), state: RunState::Completed, ..record() };
         let full = |ids: &[&str], next: Option<&str>, all: u64| RunPage {
             runs: ids.iter().map(|id| run(id)).collect(),
             next: next.map(str::to_owned),
             counts: BTreeMap::from([(RunState::Completed, all)]),
         };
-        let first = feeds.refresh_all(&known);
-        feeds.take(generation(&first[1]), &full(&["d", "c"], Some("c"), 4), &mut known);
+        let first = feeds.refresh_all(&runs);
+        feeds.take(generation(&first[1]), &full(&["d", "c"], Some("c"), 4), &mut runs);
         let older = feeds.older().unwrap();
-        feeds.take(generation(&older), &full(&["b", "a"], None, 4), &mut known);
-        assert_eq!((known.listed(), feeds.older()), (4, None));
-        let again = feeds.refresh_all(&known);
-        feeds.take(generation(again.last().unwrap()), &full(&["d", "c"], Some("c"), 3), &mut known);
-        assert_eq!(known.listed(), 2, "one of the older runs was deleted");
+        feeds.take(generation(&older), &full(&["b", "a"], None, 4), &mut runs);
+        assert_eq!((runs.listed(), feeds.older()), (4, None));
+        let again = feeds.refresh_all(&runs);
+        feeds.take(generation(again.last().unwrap()), &full(&["d", "c"], Some("c"), 3), &mut runs);
+        assert_eq!(runs.listed(), 2, "one of the older runs was deleted");
         assert!(feeds.take_cut() && !feeds.take_cut());
         let older = feeds.older().unwrap();
-        feeds.take(generation(&older), &full(&["b"], None, 3), &mut known);
-        let last = feeds.refresh_all(&known);
-        feeds.take(generation(last.last().unwrap()), &full(&["d"], None, 1), &mut known);
-        assert_eq!(known.iter().map(|(run, _)| run.id.0.as_str()).collect::<Vec<_>>(), ["d"]);
+        feeds.take(generation(&older), &full(&["b"], None, 3), &mut runs);
+        let last = feeds.refresh_all(&runs);
+        feeds.take(generation(last.last().unwrap()), &full(&["d"], None, 1), &mut runs);
+        assert_eq!(runs.iter().map(|(run, _)| run.id.0.as_str()).collect::<Vec<_>>(), ["d"]);
         assert!(!feeds.take_cut(), "the page shows all ended runs");
     }
 
     #[test]
     fn matches_beyond_the_first_page_are_loaded_on_demand() {
-        let (mut feeds, mut known) = (RunPages::default(), KnownRuns::default());
+        let (mut feeds, mut runs) = (RunPages::default(), KnownRuns::default());
         let outdated = feeds.find(Some("state:open")).unwrap();
         let first = feeds.find(Some("state:failed")).unwrap();
         assert!(feeds.lacks_matches(), "nothing is known before the first response");
-        feeds.take(generation(&outdated), &page(None), &mut known);
+        feeds.take(generation(&outdated), &page(None), &mut runs);
         assert!(feeds.lacks_matches(), "the response belongs to another filter");
-        assert!(feeds.take(generation(&first), &page(Some("b")), &mut known).is_empty());
+        assert!(feeds.take(generation(&first), &page(Some("b")), &mut runs).is_empty());
         assert!(feeds.lacks_matches() && !feeds.is_finding());
         let second = feeds.find_all().unwrap();
         assert_eq!(feeds.find_all(), None, "it is in progress");
-        let third = feeds.take(generation(&second), &page(Some("c")), &mut known);
+        let third = feeds.take(generation(&second), &page(Some("c")), &mut runs);
         assert_eq!(third.len(), 1, "all of them are wanted");
-        feeds.take(generation(&third[0]), &page(None), &mut known);
+        feeds.take(generation(&third[0]), &page(None), &mut runs);
         assert!(!feeds.lacks_matches());
         assert_eq!(feeds.find_all(), None);
     }
@@ -531,13 +526,13 @@ mod tests {
 
     #[test]
     fn older_runs_are_loaded_one_page_at_a_time() {
-        let (mut feeds, mut known) = (RunPages::default(), KnownRuns::default());
+        let (mut feeds, mut runs) = (RunPages::default(), KnownRuns::default());
         assert_eq!(feeds.older(), None, "nothing is known to be older yet");
-        let requests = feeds.refresh_all(&known);
-        feeds.take(generation(&requests[1]), &page(Some("b")), &mut known);
+        let requests = feeds.refresh_all(&runs);
+        feeds.take(generation(&requests[1]), &page(Some("b")), &mut runs);
         let older = feeds.older().unwrap();
         assert_eq!(feeds.older(), None);
-        feeds.take(generation(&older), &page(None), &mut known);
+        feeds.take(generation(&older), &page(None), &mut runs);
         assert_eq!(feeds.older(), None, "that was the last page");
     }
 }

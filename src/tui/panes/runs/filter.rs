@@ -108,7 +108,7 @@ impl Filter {
     }
 
     /// Returns the completions of the last term: those that begin with what was typed, then those that contain it.
-    pub fn completions(&self, known: &KnownRuns) -> Vec<String> {
+    pub fn completions(&self, runs: &KnownRuns) -> Vec<String> {
         let text = self.field.text();
         let word = text.get(last_part(text, char::is_whitespace)..).unwrap_or_default();
         let (sign, word) = match word.strip_prefix('-') {
@@ -120,8 +120,8 @@ impl Filter {
                 if KEYS_WITH_NAMES.contains(&key) { format!("{key}.") } else { format!("{key}:") }
             });
             let names = match word {
-                _ if word.starts_with("input.") => input_names(known),
-                _ if word.starts_with("label.") => label_names(known),
+                _ if word.starts_with("input.") => input_names(runs),
+                _ if word.starts_with("label.") => label_names(runs),
                 _ => BTreeSet::new(),
             };
             let all = keys.into_iter().chain(names);
@@ -129,7 +129,7 @@ impl Filter {
         };
         let (before, part) = value.split_at_checked(last_part(value, |c| c == ',')).unwrap_or(("", value));
         let part = part.trim_matches('"').to_lowercase();
-        let values = known.iter().flat_map(|(run, _)| values_of(run, key));
+        let values = runs.iter().flat_map(|(run, _)| values_of(run, key));
         let states = QUERY_STATES.iter().filter(|_| key == "state").map(|state| (*state).to_owned());
         let values: BTreeSet<String> = values.chain(states).filter(|value| !value.is_empty()).collect();
         let contains = values.iter().filter(|value| {
@@ -147,11 +147,11 @@ impl Filter {
     }
 
     /// Completes the last term up to the first ambiguity; returns whether the text changed.
-    pub fn complete(&mut self, known: &KnownRuns) -> bool {
+    pub fn complete(&mut self, runs: &KnownRuns) -> bool {
         let text = self.field.text();
         let (prefix, word) =
             text.split_at_checked(last_part(text, char::is_whitespace)).unwrap_or(("", text));
-        let mut all = self.completions(known);
+        let mut all = self.completions(runs);
         let begins = |full: &String| {
             let (full, word) = (full.replace('"', ""), word.replace('"', ""));
             full.to_lowercase().starts_with(&word.to_lowercase())
@@ -190,13 +190,13 @@ impl Filter {
 
     /// Returns the line below the field, an error or the completions, and whether it is an error. While the last term
     /// is typed, its completions are shown instead of its error.
-    pub fn hint(&self, known: &KnownRuns, is_typing: bool) -> (String, bool) {
+    pub fn hint(&self, runs: &KnownRuns, is_typing: bool) -> (String, bool) {
         let text = self.field.text();
         let is_last = || {
             let before = text.get(..last_part(text, char::is_whitespace)).unwrap_or_default();
             RunQuery::parse(before).is_ok()
         };
-        let completions = self.completions(known);
+        let completions = self.completions(runs);
         match &self.error {
             Some(error) if self.is_refused || completions.is_empty() || !is_typing || !is_last() => {
                 (shown(error), true)
@@ -261,14 +261,14 @@ fn values_of(run: &RunRecord, key: &str) -> Vec<String> {
 }
 
 /// Returns `label.NAME:` for the labels of the known runs.
-fn label_names(known: &KnownRuns) -> BTreeSet<String> {
-    let labels = known.iter().flat_map(|(run, _)| run.options.labels.keys());
+fn label_names(runs: &KnownRuns) -> BTreeSet<String> {
+    let labels = runs.iter().flat_map(|(run, _)| run.options.labels.keys());
     labels.map(|name| format!("label.{name}:")).collect()
 }
 
 /// Returns `input.NAME:` for the inputs of the known runs.
-fn input_names(known: &KnownRuns) -> BTreeSet<String> {
-    let inputs = known.iter().filter_map(|(run, _)| run.inputs.as_object());
+fn input_names(runs: &KnownRuns) -> BTreeSet<String> {
+    let inputs = runs.iter().filter_map(|(run, _)| run.inputs.as_object());
     inputs.flat_map(|inputs| inputs.keys()).map(|name| format!("input.{name}:")).collect()
 }
 

@@ -57,9 +57,9 @@ pub enum Row {
 
 /// Returns all rows: groups in order, waiting runs by deadline and then oldest first, others newest first; with a filter
 /// only matching ones.
-pub fn rows(known: &KnownRuns, filter: &Filter, now_ms: i64, older: u64) -> Vec<Row> {
+pub fn rows(runs: &KnownRuns, filter: &Filter, now_ms: i64, older: u64) -> Vec<Row> {
     let mut found: Vec<(Group, (i64, i64), &RunRecord)> = Vec::new();
-    for (run, listed) in known.iter() {
+    for (run, listed) in runs.iter() {
         if if filter.is_empty() { listed } else { filter.matches(run, now_ms) } {
             let group = Group::of(run);
             let order = match group {

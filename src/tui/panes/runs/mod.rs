@@ -122,7 +122,7 @@ impl Runs {
                 effects.push(Effect::Run(RunRequest::Views(None)));
                 return effects;
             }
-            Message::SavedDraft(sheet, typed) => self.dialogs.typed.keep(sheet, typed),
+            Message::SavedDraft(dialog, typed) => self.dialogs.typed.keep(dialog, typed),
             _ => {}
         }
         Vec::new()

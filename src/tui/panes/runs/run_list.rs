@@ -404,12 +404,12 @@ impl RunList {
         if let Some(list) = self.views.summaries.facets(filter.filter(|_| lacks || !is_complete), lacks) {
             return list;
         }
-        let (known, now_ms) = (&self.runs.known, self.drawn.clock_ms);
-        let listed: Vec<&RunRecord> = self.rows.iter().filter_map(|row| known.get(row.run()?)).collect();
+        let (runs, now_ms) = (&self.runs.known, self.drawn.clock_ms);
+        let listed: Vec<&RunRecord> = self.rows.iter().filter_map(|row| runs.get(row.run()?)).collect();
         let fields = filter.filter(|_| is_complete).map(without_each_field).unwrap_or_default();
         let alternatives = fields.into_iter().filter_map(|(key, others)| {
             let query = RunQuery::parse(&others).ok()?;
-            let matching = known.iter().filter(|(run, _)| query.matches(run, now_ms)).map(|(run, _)| run);
+            let matching = runs.iter().filter(|(run, _)| query.matches(run, now_ms)).map(|(run, _)| run);
             Some((key, matching.collect()))
         });
         let list = Arc::new(facets(&listed, lacks, &alternatives.collect::<Vec<_>>()));

@@ -31,14 +31,48 @@ const MIN_ERROR: u16 = 12;
 const MIN_NOTE: u16 = 16;
 const MIN_TITLE: u16 = 26;
 
+/// What is shown in the window of the list.
+struct Table {
+    window: Rect,
+    /// The runs with their places in the list; a title ends with what distinguishes its run.
+    records: Vec<(usize, RunRecord)>,
+    /// For each record, what distinguishes it from others with its title; empty for a unique title.
+    distinctions: Vec<String>,
+    columns: Vec<Column>,
+    now_ms: i64,
+}
+
 /// Draws facets, column heads and rows.
 pub(super) fn draw_table(list: &mut RunList, focused: bool, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
     let mut y = area.y;
     if area.height >= 10 {
         y += draw_facets(list, Rect { y, height: 1, ..area }, buf, cx);
     }
-    let head = Rect { y, height: 1, ..area };
     let window = Rect { y: y + 1, height: area.bottom().saturating_sub(y + 1), ..area };
+    let table = visible_part(list, window, cx.clock_ms);
+    let mut painter = Painter::new(buf, cx);
+    draw_heads(list, &table, y, &mut painter);
+    if list.rows.is_empty() {
+        let text = painter.with_keys(&list.filter.no_matches(), &[Context::Runs]);
+        painter.put(window.x + 3, window.y, &text, Role::Muted, window.width.saturating_sub(3));
+    }
+    draw_rows(list, &table, focused, spinner(cx), &mut painter);
+    let below = list.rows.len().saturating_sub(list.scroll.offset + list.scroll.height);
+    if below > 0 {
+        // Further matches that are not loaded are not counted.
+        let more = if list.runs.feeds.has_further_matches() { "+" } else { "" };
+        let note = format!(" {}{more} more {} ", count(below), painter.glyphs.down);
+        painter.right(
+            window.right().saturating_sub(1),
+            window.bottom().saturating_sub(1),
+            &note,
+            Role::Muted,
+        );
+    }
+}
+
+/// Scrolls the list to fit the window, and returns what is visible there.
+fn visible_part(list: &mut RunList, window: Rect, now_ms: i64) -> Table {
     list.drawn.list = window;
     let height = rows_above_note(list.rows.len(), window.height);
     if list.follow {
@@ -46,9 +80,7 @@ pub(super) fn draw_table(list: &mut RunList, focused: bool, area: Rect, buf: &mu
     }
     list.scroll.height = height;
     list.scroll.offset = list.scroll.offset.min(list.rows.len().saturating_sub(height));
-    let now_ms = cx.clock_ms;
-    let offset = list.scroll.offset;
-    let mut records: Vec<(usize, RunRecord)> = (offset..list.rows.len())
+    let mut records: Vec<(usize, RunRecord)> = (list.scroll.offset..list.rows.len())
         .take(height)
         .filter_map(|index| Some((index, list.runs.known.get(list.rows[index].run()?)?.clone())))
         .collect();
@@ -57,9 +89,13 @@ pub(super) fn draw_table(list: &mut RunList, focused: bool, area: Rect, buf: &mu
         run.options.title = Some(format!("{}  {distinction}", run.title_or_skill()));
     }
     let columns = columns(&list.settings, window, &records, now_ms);
-    let all_wait = all_wait(&records);
-    let mut painter = Painter::new(buf, cx);
-    for column in &columns {
+    Table { window, records, distinctions, columns, now_ms }
+}
+
+/// Draws the heads of the columns, with the direction of the one that is sorted by.
+fn draw_heads(list: &mut RunList, table: &Table, y: u16, painter: &mut Painter<'_>) {
+    let all_wait = all_wait(&table.records);
+    for column in &table.columns {
         let sign = match list.sort.filter(|sort| sort.column == column.name) {
             Some(RunSort { descending: true, .. }) => painter.glyphs.down,
             Some(RunSort { descending: false, .. }) => painter.glyphs.up,
@@ -73,20 +109,25 @@ pub(super) fn draw_table(list: &mut RunList, focused: bool, area: Rect, buf: &mu
         };
         let role = if sign.is_empty() { Role::Muted } else { Role::Text };
         if column.name.is_numeric() {
-            painter.right(column.x + column.width, head.y, &name, role);
+            painter.right(column.x + column.width, y, &name, role);
         } else {
-            painter.put(column.x, head.y, &name, role, column.width);
+            painter.put(column.x, y, &name, role, column.width);
         }
-        list.drawn.columns.push((Rect::new(column.x, head.y, column.width, 1), column.name));
+        list.drawn.columns.push((Rect::new(column.x, y, column.width, 1), column.name));
     }
-    if list.rows.is_empty() {
-        let text = painter.with_keys(&list.filter.no_matches(), &[Context::Runs]);
-        painter.put(window.x + 3, window.y, &text, Role::Muted, window.width.saturating_sub(3));
-    }
-    let has_age = columns.iter().any(|column| column.name == RunColumn::Age);
-    let turning = spinner(cx);
-    for (((index, run), distinction), y) in records.iter().zip(&distinctions).zip(window.y..) {
-        let row = Rect { y, height: 1, ..window };
+}
+
+fn draw_rows(
+    list: &mut RunList,
+    table: &Table,
+    focused: bool,
+    turning: &'static str,
+    painter: &mut Painter<'_>,
+) {
+    let has_age = table.columns.iter().any(|column| column.name == RunColumn::Age);
+    let rows = table.records.iter().zip(&table.distinctions).zip(table.window.y..);
+    for (((index, run), distinction), y) in rows {
+        let row = Rect { y, height: 1, ..table.window };
         list.drawn.rows.push((row, *index));
         list.drawn.since.push(run.since_ms);
         list.drawn.since.extend(has_age.then_some(run.created_ms));
@@ -102,13 +143,13 @@ pub(super) fn draw_table(list: &mut RunList, focused: bool, area: Rect, buf: &mu
         if marked {
             painter.put(row.x + 2, y, painter.glyphs.set, Role::Focus, 1);
         }
-        for column in &columns {
+        for column in &table.columns {
             if column.name == RunColumn::State {
                 let (sign, role) = state_sign(run, painter.glyphs, turning);
                 painter.put(column.x, y, sign, role, 1);
                 continue;
             }
-            let (text, role) = cell(&list.settings, run, column.name, at_cursor, now_ms);
+            let (text, role) = cell(&list.settings, run, column.name, at_cursor, table.now_ms);
             let cut =
                 if column.name == RunColumn::Title && !distinction.is_empty() { cut_middle } else { cut_end };
             let text = cut(&text, column.width, painter.glyphs.ellipsis).into_owned();
@@ -118,18 +159,6 @@ pub(super) fn draw_table(list: &mut RunList, focused: bool, area: Rect, buf: &mu
                 painter.put(column.x, y, &text, role, column.width);
             }
         }
-    }
-    let below = list.rows.len().saturating_sub(offset + height);
-    if below > 0 {
-        // Further matches that are not loaded are not counted.
-        let more = if list.runs.feeds.has_further_matches() { "+" } else { "" };
-        let note = format!(" {}{more} more {} ", count(below), painter.glyphs.down);
-        painter.right(
-            window.right().saturating_sub(1),
-            window.bottom().saturating_sub(1),
-            &note,
-            Role::Muted,
-        );
     }
 }
 

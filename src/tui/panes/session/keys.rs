@@ -97,7 +97,7 @@ impl Pane for SessionPane {
     }
 
     fn unsaved(&self) -> Option<String> {
-        let typed = |sheet: &&String| sheet.as_str() != EXPORT_DRAFT_KEY;
+        let typed = |dialog: &&String| dialog.as_str() != EXPORT_DRAFT_KEY;
         let what = match self.state.typed.dialogs().find(typed)?.as_str() {
             "say" => "The message that you typed has not been appended.",
             _ => "The script arguments that you typed have not been used.",

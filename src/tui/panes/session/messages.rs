@@ -26,7 +26,7 @@ impl SessionPane {
                 return vec![Effect::ErrorNotice("the skill's files".to_owned(), error.message.clone())];
             }
             Message::Picked(kind, value) => return self.state.picked(*kind, value),
-            Message::SavedDraft(sheet, typed) => self.state.typed.keep(sheet, typed),
+            Message::SavedDraft(dialog, typed) => self.state.typed.keep(dialog, typed),
             _ => {}
         }
         Vec::new()

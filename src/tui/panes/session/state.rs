@@ -271,11 +271,11 @@ impl SessionState {
                 });
                 effects
             }
-            SessionResponse::Review(call, sheet, _) => {
+            SessionResponse::Review(call, preview, _) => {
                 let mut effects = self.refresh(tab);
                 if self.id() == Some(call.session.as_str()) {
-                    let (call, sheet) = (call.clone(), sheet.clone());
-                    effects.push(Effect::OpenDialog(Box::new(DialogSpec::Script { call, sheet })));
+                    let (call, preview) = (call.clone(), preview.clone());
+                    effects.push(Effect::OpenDialog(Box::new(DialogSpec::Script { call, preview })));
                 }
                 effects
             }

@@ -40,7 +40,7 @@ pub(super) struct Row {
     /// Why an accepted command did not decide, if so.
     undecided: Option<Undecided>,
     /// What would be executed, once it is loaded.
-    pub sheet: Option<DecisionPreview>,
+    pub preview: Option<DecisionPreview>,
     /// Version of its contract, once it is loaded.
     version: Option<String>,
     /// Whether its skill changed since the launch.
@@ -301,10 +301,10 @@ impl RunRows {
         let first = row.version.is_none();
         let moved = gate_key(&row.run) != gate_key(&detail.run);
         row.run.clone_from(&detail.run);
-        row.sheet.clone_from(&detail.sheet);
+        row.preview.clone_from(&detail.sheet);
         row.version = Some(detail.contract_version.clone());
         row.blocked = blocked(&row.run, command).or_else(|| {
-            let why = row.sheet.as_ref().filter(|_| command == CommandName::Approve)?.blocked.as_ref()?;
+            let why = row.preview.as_ref().filter(|_| command == CommandName::Approve)?.blocked.as_ref()?;
             Some(format!("excluded: {}", shown(why)))
         });
         row.changed = command == CommandName::Resume && detail.contract_unchanged == Some(false);
@@ -390,7 +390,7 @@ impl RunRows {
         if !self.decides() || row.outcome.is_some() {
             return out;
         }
-        let Some(sheet) = &row.sheet else {
+        let Some(preview) = &row.preview else {
             if row.blocked.is_none() {
                 let text = "loading what it would execute".to_owned() + painter.glyphs.ellipsis;
                 labeled(&id, vec![Seg::new(text, Role::Muted)], &mut out);
@@ -398,56 +398,58 @@ impl RunRows {
             return out;
         };
         let whose = if self.previews_are_equal() { "all runs" } else { &id };
-        labeled(whose, vec![Seg::new(shown(&sheet.headline), Role::Strong)], &mut out);
-        if let Some(warning) = &sheet.irreversible {
+        labeled(whose, vec![Seg::new(shown(&preview.headline), Role::Strong)], &mut out);
+        if let Some(warning) = &preview.irreversible {
             labeled("", vec![Seg::new(shown(warning), Role::Danger)], &mut out);
         }
-        if !sheet.capability.is_empty() {
-            let note = Seg::new(format!(" {}", shown(&sheet.capability_note)), Role::Muted);
-            labeled("capability", vec![Seg::new(shown(&sheet.capability), Role::Text), note], &mut out);
+        if !preview.capability.is_empty() {
+            let note = Seg::new(format!(" {}", shown(&preview.capability_note)), Role::Muted);
+            labeled("capability", vec![Seg::new(shown(&preview.capability), Role::Text), note], &mut out);
         }
-        if !sheet.binding.trim().is_empty() {
-            labeled("binding", vec![Seg::new(shown(&sheet.binding), Role::Text)], &mut out);
+        if !preview.binding.trim().is_empty() {
+            labeled("binding", vec![Seg::new(shown(&preview.binding), Role::Text)], &mut out);
         }
-        for (at, file) in sheet.files.iter().enumerate() {
+        for (at, file) in preview.files.iter().enumerate() {
             let label = if at == 0 { "files" } else { "" };
             labeled(label, vec![Seg::new(shown(&file.text()), Role::Text)], &mut out);
         }
-        if !sheet.why.trim().is_empty() {
-            labeled("reason", vec![Seg::new(shown(&sheet.why), Role::Text)], &mut out);
+        if !preview.why.trim().is_empty() {
+            labeled("reason", vec![Seg::new(shown(&preview.why), Role::Text)], &mut out);
         }
-        let left = sheet.expires_ms.map(|at| at - clock).filter(|left| *left > 0);
+        let left = preview.expires_ms.map(|at| at - clock).filter(|left| *left > 0);
         if let Some(left) = left {
             labeled("expires", vec![Seg::new(format!("in {}", age(left)), Role::Warning)], &mut out);
         }
         if let Some(progress) = row.run.approval_progress() {
             labeled("approvals", vec![Seg::new(progress, Role::Text)], &mut out);
         }
-        let inputs = if sheet.inputs.is_null() {
+        let inputs = if preview.inputs.is_null() {
             vec![RichLine::of(DecisionPreview::CHANGED, Role::Muted)]
         } else {
-            json_lines::fields(&sheet.inputs, width.saturating_sub(LABEL))
+            json_lines::fields(&preview.inputs, width.saturating_sub(LABEL))
         };
         for (at, line) in inputs.into_iter().enumerate() {
             labeled(if at == 0 { "inputs" } else { "" }, line.segs, &mut out);
         }
-        labeled("digest", vec![Seg::new(shown(&sheet.inputs_digest), Role::Muted)], &mut out);
+        labeled("digest", vec![Seg::new(shown(&preview.inputs_digest), Role::Muted)], &mut out);
         out
     }
 
     /// Returns whether the same would be executed for all runs.
     fn previews_are_equal(&self) -> bool {
-        let sheets = || self.rows.iter().filter(|row| row.included).map(|row| row.sheet.as_ref());
-        let key = |sheet: &'_ DecisionPreview| {
+        let previews = || self.rows.iter().filter(|row| row.included).map(|row| row.preview.as_ref());
+        let key = |preview: &'_ DecisionPreview| {
             (
-                sheet.headline.clone(),
-                sheet.capability.clone(),
-                sheet.binding.clone(),
-                sheet.files.clone(),
-                sheet.inputs_digest.clone(),
+                preview.headline.clone(),
+                preview.capability.clone(),
+                preview.binding.clone(),
+                preview.files.clone(),
+                preview.inputs_digest.clone(),
             )
         };
-        sheets().count() > 1 && sheets().all(|sheet| sheet.is_some()) && is_same(sheets().flatten().map(key))
+        previews().count() > 1
+            && previews().all(|preview| preview.is_some())
+            && is_same(previews().flatten().map(key))
     }
 
     pub fn draw(&mut self, area: Rect, sending: Option<usize>, clock: i64, painter: &mut Painter<'_>) {
@@ -499,7 +501,7 @@ impl Row {
             undone: "",
             unknown: false,
             undecided: None,
-            sheet: None,
+            preview: None,
             version: None,
             changed: false,
             despite: false,

@@ -30,8 +30,8 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    pub fn new(sheet: &DecisionPreview) -> Self {
-        let offered = sheet.approver.as_ref().map(|(name, _)| shown(name)).unwrap_or_default();
+    pub fn new(preview: &DecisionPreview) -> Self {
+        let offered = preview.approver.as_ref().map(|(name, _)| shown(name)).unwrap_or_default();
         let mut approver = Field::new();
         approver.set(&offered);
         let areas = [Part::Approver, Part::Notes].map(|part| (part, Rect::ZERO));
@@ -95,10 +95,10 @@ impl Fields {
     pub fn draw(
         &mut self,
         (row, below): (Rect, Rect),
-        (sheet, focused): (&DecisionPreview, Option<Part>),
+        (preview, focused): (&DecisionPreview, Option<Part>),
         painter: &mut Painter<'_>,
     ) -> Option<Position> {
-        let from = sheet.approver.as_ref().map(|(_, from)| shown(from)).unwrap_or_default();
+        let from = preview.approver.as_ref().map(|(_, from)| shown(from)).unwrap_or_default();
         let show = |part, label, hint, note| parts::Row {
             label,
             hint,

@@ -19,7 +19,7 @@ pub(super) enum SendState {
 }
 
 pub(super) struct PendingGate {
-    pub sheet: DecisionPreview,
+    pub preview: DecisionPreview,
     pub title: Option<String>,
     /// Whether the decision applies to this gate too.
     pub marked: bool,
@@ -27,13 +27,13 @@ pub(super) struct PendingGate {
 }
 
 impl PendingGate {
-    fn open(sheet: DecisionPreview, title: Option<String>, marked: bool) -> Self {
-        Self { sheet, title, marked, send_state: SendState::Open }
+    fn open(preview: DecisionPreview, title: Option<String>, marked: bool) -> Self {
+        Self { preview, title, marked, send_state: SendState::Open }
     }
 
     /// Returns the title of the run, or its skill.
     pub fn name(&self) -> String {
-        shown(self.title.as_deref().unwrap_or(&self.sheet.skill_id))
+        shown(self.title.as_deref().unwrap_or(&self.preview.skill_id))
     }
 
     /// Records that no decision was made here, because there was one before.
@@ -78,8 +78,8 @@ pub(super) struct Gates {
 }
 
 impl Gates {
-    pub fn new(sheet: DecisionPreview) -> Self {
-        Self { all: vec![PendingGate::open(sheet, None, true)], at: 0, filter: None }
+    pub fn new(preview: DecisionPreview) -> Self {
+        Self { all: vec![PendingGate::open(preview, None, true)], at: 0, filter: None }
     }
 
     pub fn current(&self) -> &PendingGate {
@@ -111,16 +111,17 @@ impl Gates {
 
     /// Returns why decisions of this caller are rejected: a missing scope.
     pub fn not_permitted(&self) -> Option<&str> {
-        let sheet = self.all.iter().map(|one| &one.sheet).find(|sheet| sheet.missing_scope.is_some())?;
-        Some(sheet.blocked.as_deref().unwrap_or("the key lacks a scope"))
+        let preview =
+            self.all.iter().map(|one| &one.preview).find(|preview| preview.missing_scope.is_some())?;
+        Some(preview.blocked.as_deref().unwrap_or("the key lacks a scope"))
     }
 
     /// Returns why an approval of the selected gates would only fail their steps; `None` if one of them can be
     /// executed.
     pub fn in_the_way(&self) -> Option<&str> {
         let mut open = self.selected();
-        let first = open.next()?.sheet.blocked.as_deref()?;
-        open.all(|one| one.sheet.blocked.is_some()).then_some(first)
+        let first = open.next()?.preview.blocked.as_deref()?;
+        open.all(|one| one.preview.blocked.is_some()).then_some(first)
     }
 
     /// Returns the buttons: "Cancel" first, or only "Close" while a decision is in flight or nothing is left to decide.
@@ -135,7 +136,7 @@ impl Gates {
             Button::new(Action::Back, "Cancel"),
             Button::danger(Action::DenyNow, format!("Deny{count}")),
         ];
-        if self.all[0].sheet.outcome_unknown {
+        if self.all[0].preview.outcome_unknown {
             out.push(Button::danger(Action::FailStep, format!("Fail{count}")));
             out.push(Button::new(Action::SkipStep, format!("Skip{count}")));
             out.push(Button::new(Action::MarkCompleted, "Happened"));
@@ -160,10 +161,10 @@ impl Gates {
 
     /// Returns how long the shown gate has been waiting, and how much time is left.
     pub fn waits(&self, clock: i64) -> String {
-        let sheet = &self.current().sheet;
-        let left = sheet.expires_ms.filter(|_| self.any_open()).map(|at| at - clock);
+        let preview = &self.current().preview;
+        let left = preview.expires_ms.filter(|_| self.any_open()).map(|at| at - clock);
         let left = left.filter(|left| *left > 0).map(|left| format!(", {} left", age(left)));
-        format!("waiting {}{}", age(clock - sheet.since_ms), left.unwrap_or_default())
+        format!("waiting {}{}", age(clock - preview.since_ms), left.unwrap_or_default())
     }
 
     pub fn mark(&mut self, index: usize) -> bool {
@@ -178,13 +179,13 @@ impl Gates {
     pub fn let_expire(&mut self, clock: i64) -> Option<Notice> {
         let mut over = Vec::new();
         for one in &mut self.all {
-            let Some(at) = one.sheet.expires_ms.filter(|at| *at <= clock) else { continue };
+            let Some(at) = one.preview.expires_ms.filter(|at| *at <= clock) else { continue };
             if one.send_state == SendState::Open {
                 over.push(format!(
                     "{} expired at {}: {}. No decision was made here.",
                     one.name(),
                     time_of_day(at),
-                    then(one.sheet.on_expiry)
+                    then(one.preview.on_expiry)
                 ));
                 one.send_state = SendState::Past("expired".to_owned());
                 one.marked = false;
@@ -196,7 +197,8 @@ impl Gates {
     /// Returns after how many milliseconds the texts change without input.
     pub fn changes_in(&self, clock: i64) -> Option<u64> {
         let open = self.all.iter().filter(|one| one.send_state == SendState::Open);
-        let left = open.filter_map(|one| one.sheet.expires_ms).map(|at| at - clock).filter(|left| *left > 0);
+        let left =
+            open.filter_map(|one| one.preview.expires_ms).map(|at| at - clock).filter(|left| *left > 0);
         left.map(until_younger).min().and_then(|millis| u64::try_from(millis).ok())
     }
 
@@ -209,20 +211,20 @@ impl Gates {
         (approver, notes): (Option<String>, Option<String>),
     ) -> Vec<(RunId, RunCommand)> {
         let taken = |one: &&mut PendingGate| {
-            one.marked && one.send_state == SendState::Open && !(executes && one.sheet.blocked.is_some())
+            one.marked && one.send_state == SendState::Open && !(executes && one.preview.blocked.is_some())
         };
         let send = |one: &mut PendingGate| {
             one.send_state = SendState::Sent;
             let command = RunCommand::Decide {
                 verdict,
-                step: Some(one.sheet.step.clone()),
-                inputs_digest: Some(one.sheet.inputs_digest.clone()),
+                step: Some(one.preview.step.clone()),
+                inputs_digest: Some(one.preview.inputs_digest.clone()),
                 approver: approver.clone(),
                 notes: notes.clone(),
                 choice,
                 result: None,
             };
-            (one.sheet.run.clone(), command)
+            (one.preview.run.clone(), command)
         };
         self.all.iter_mut().filter(taken).map(send).collect()
     }
@@ -240,7 +242,7 @@ impl Gates {
 
     /// Records the response to a decision.
     pub fn answered(&mut self, run: &RunId, answer: Result<&CommandResult, &Error>) -> Option<Notice> {
-        let one = self.all.iter_mut().find(|one| one.sheet.run == *run)?;
+        let one = self.all.iter_mut().find(|one| one.preview.run == *run)?;
         match answer {
             Ok(result) if result.repeated => {
                 // The other decision is final, and the later user must know it: the dialog stays until it is closed.
@@ -271,7 +273,7 @@ impl Gates {
     /// Updates a gate from its run: another one of the same capability, or one in the dialog that changed.
     pub fn take_detail(&mut self, detail: &RunDetail, clock: i64) -> Option<Notice> {
         let several = self.are_several();
-        let Some(one) = self.all.iter_mut().find(|one| one.sheet.run == detail.run.id) else {
+        let Some(one) = self.all.iter_mut().find(|one| one.preview.run == detail.run.id) else {
             if self.filter.as_ref().is_none_or(|filter| filter.matches(&detail.run, clock)) {
                 self.add(detail);
             }
@@ -280,22 +282,22 @@ impl Gates {
         if one.send_state != SendState::Open {
             return None;
         }
-        let Some(sheet) = &detail.sheet else {
-            let (what, message) = decided_since(detail, &one.sheet);
+        let Some(preview) = &detail.sheet else {
+            let (what, message) = decided_since(detail, &one.preview);
             one.send_state = SendState::Past(what);
             one.marked = false;
             return Some(Notice::aside(message));
         };
-        let before = std::mem::replace(&mut one.sheet, sheet.clone());
-        let notice = if before.inputs_digest != sheet.inputs_digest || before.step != sheet.step {
-            let message = match &sheet.changed {
-                Some(what) if before.step == sheet.step => {
+        let before = std::mem::replace(&mut one.preview, preview.clone());
+        let notice = if before.inputs_digest != preview.inputs_digest || before.step != preview.step {
+            let message = match &preview.changed {
+                Some(what) if before.step == preview.step => {
                     format!("{}: review what it would execute now.", shown(what))
                 }
                 _ => "The pending step has changed: review it again.".to_owned(),
             };
             Notice::at_top(if several { message + " Space selects it again." } else { message })
-        } else if before.binding != sheet.binding {
+        } else if before.binding != preview.binding {
             Notice::aside("Its binding or script has changed: review it again.")
         } else {
             return None;
@@ -307,32 +309,33 @@ impl Gates {
 
     /// Adds the gate of another run if it is of the same capability.
     fn add(&mut self, detail: &RunDetail) {
-        let (Some(sheet), first) = (&detail.sheet, &self.all[0].sheet) else { return };
-        let alike = first.capability == sheet.capability && first.outcome_unknown == sheet.outcome_unknown;
+        let (Some(preview), first) = (&detail.sheet, &self.all[0].preview) else { return };
+        let alike =
+            first.capability == preview.capability && first.outcome_unknown == preview.outcome_unknown;
         if alike && !first.capability.is_empty() {
             // Runs arrive in any order; after the requested one, the oldest is on top.
-            let at = self.all.iter().skip(1).filter(|one| one.sheet.run < sheet.run).count() + 1;
+            let at = self.all.iter().skip(1).filter(|one| one.preview.run < preview.run).count() + 1;
             let title = detail.run.title().map(str::to_owned);
-            self.all.insert(at, PendingGate::open(sheet.clone(), title, false));
+            self.all.insert(at, PendingGate::open(preview.clone(), title, false));
             self.at += usize::from(at <= self.at);
         }
     }
 }
 
 /// Returns what follows a decision, or the lack of one: label and text.
-pub fn outlook(sheet: &DecisionPreview, clock: i64) -> Vec<(&'static str, Vec<Seg>)> {
+pub fn outlook(preview: &DecisionPreview, clock: i64) -> Vec<(&'static str, Vec<Seg>)> {
     let mut out = Vec::new();
-    if let Some(sidecar) = &sheet.pause {
+    if let Some(sidecar) = &preview.pause {
         let text =
             format!("pause requested by {}: after approval it is paused until resumed", shown(sidecar));
         out.push(("after it", vec![Seg::new(text, Role::Warning)]));
     }
-    if let Some(expires) = sheet.expires_ms.filter(|at| *at > clock) {
+    if let Some(expires) = preview.expires_ms.filter(|at| *at > clock) {
         out.push((
             "expires",
             vec![
                 Seg::new(format!("in {}", age(expires - clock)), Role::Warning),
-                Seg::new(format!("; then {}", then(sheet.on_expiry)), Role::Muted),
+                Seg::new(format!("; then {}", then(preview.on_expiry)), Role::Muted),
             ],
         ));
     }
@@ -340,10 +343,10 @@ pub fn outlook(sheet: &DecisionPreview, clock: i64) -> Vec<(&'static str, Vec<Se
 }
 
 /// Describes the outcome of a gate that was decided while the dialog was open: short, and in full.
-fn decided_since(detail: &RunDetail, sheet: &DecisionPreview) -> (String, String) {
+fn decided_since(detail: &RunDetail, preview: &DecisionPreview) -> (String, String) {
     let decided = detail.decisions.iter().rev().find(|decided| {
         let decision = &decided.decision;
-        decision.step == sheet.step && decision.inputs_digest == sheet.inputs_digest
+        decision.step == preview.step && decision.inputs_digest == preview.inputs_digest
     });
     let by = decided.and_then(|decided| decided.by.approver.as_deref());
     let by = by.map(|name| format!(" by {}", shown(name))).unwrap_or_default();

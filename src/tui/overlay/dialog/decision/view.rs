@@ -97,20 +97,20 @@ impl Body {
 
 /// Returns what distinguishes the gates that are decided together.
 fn list_rows(all: &[PendingGate], clock: i64) -> Vec<ListRow> {
-    let inputs: Vec<&Value> = all.iter().map(|one| &one.sheet.inputs).collect();
+    let inputs: Vec<&Value> = all.iter().map(|one| &one.preview.inputs).collect();
     let mut differences = Differences::of(&inputs);
     if differences.names.is_empty() {
         differences = Differences::of(&inputs[..1]);
     }
     let is_one_title = all.len() > 1 && is_same(all.iter().map(|one| &one.title));
     if !is_one_title {
-        differences.omit_told(all.iter().map(|one| (&one.sheet.inputs, one.title.as_deref())));
+        differences.omit_told(all.iter().map(|one| (&one.preview.inputs, one.title.as_deref())));
     }
-    let same = is_same(all.iter().map(|one| &one.sheet.headline));
+    let same = is_same(all.iter().map(|one| &one.preview.headline));
     let row = |one: &PendingGate| {
         let title = one.title.as_deref().filter(|_| !is_one_title);
-        let inputs = differences.line(&one.sheet.inputs);
-        let left = one.sheet.expires_ms.map(|at| at - clock).filter(|left| *left > 0);
+        let inputs = differences.line(&one.preview.inputs);
+        let left = one.preview.expires_ms.map(|at| at - clock).filter(|left| *left > 0);
         let left = left.filter(|_| one.send_state == SendState::Open);
         ListRow {
             name: if inputs.is_empty() || title.is_some() { one.name() } else { inputs.clone() },
@@ -120,7 +120,7 @@ fn list_rows(all: &[PendingGate], clock: i64) -> Vec<ListRow> {
                 // What is the same in all rows is shown once, below the list.
                 _ if title.is_some() && !inputs.is_empty() => inputs,
                 _ if same => String::new(),
-                _ => shown(&one.sheet.headline),
+                _ => shown(&one.preview.headline),
             },
         }
     };
@@ -149,7 +149,7 @@ fn draw_gate(
         (SendState::Open, false) => (painter.glyphs.pending, Role::Muted),
     };
     painter.put(row.x, row.y, sign, role, 1);
-    let id = parts::tail(&one.sheet.run.0).to_uppercase();
+    let id = parts::tail(&one.preview.run.0).to_uppercase();
     let widest = |of: fn(&ListRow) -> &str| list.iter().map(|row| cells(of(row))).max().unwrap_or(0);
     let left_width = widest(|row| &row.left);
     let others = 2 + cells(&id) + 2 + left_width;
@@ -177,7 +177,7 @@ pub(super) fn body_lines(
     clock: i64,
     painter: &Painter<'_>,
 ) -> Vec<Line> {
-    let sheet = &gates.current().sheet;
+    let preview = &gates.current().preview;
     let mut out = Vec::new();
     let blank = |out: &mut Vec<Line>| {
         if roomy {
@@ -193,8 +193,8 @@ pub(super) fn body_lines(
     }
     subject_lines(gates, width, &mut out);
     blank(&mut out);
-    let unknown = sheet.outcome_unknown.then_some("Outcome unknown: its execution was interrupted.");
-    let warnings = [unknown, sheet.irreversible.as_deref(), sheet.blocked.as_deref()];
+    let unknown = preview.outcome_unknown.then_some("Outcome unknown: its execution was interrupted.");
+    let warnings = [unknown, preview.irreversible.as_deref(), preview.blocked.as_deref()];
     for warning in warnings.into_iter().flatten() {
         out.extend(warned(warning, width));
     }
@@ -203,14 +203,14 @@ pub(super) fn body_lines(
     }
     // In a small window the effect comes before the details.
     if !roomy {
-        outlook_lines(sheet, clock, width, &mut out);
-        inputs(sheet, width, painter, &mut out);
+        outlook_lines(preview, clock, width, &mut out);
+        inputs(preview, width, painter, &mut out);
     }
-    detail_lines(sheet, width, &mut out);
+    detail_lines(preview, width, &mut out);
     if roomy {
-        outlook_lines(sheet, clock, width, &mut out);
+        outlook_lines(preview, clock, width, &mut out);
         blank(&mut out);
-        inputs(sheet, width, painter, &mut out);
+        inputs(preview, width, painter, &mut out);
         blank(&mut out);
     }
     out
@@ -218,13 +218,13 @@ pub(super) fn body_lines(
 
 /// Adds the list of the gates that are decided together, with its heading.
 fn list_lines(gates: &Gates, roomy: bool, painter: &Painter<'_>, out: &mut Vec<Line>) {
-    let sheet = &gates.current().sheet;
+    let preview = &gates.current().preview;
     let all = gates.all.len();
     let rows = if roomy { MAX_ROWS } else { MAX_ROWS_IN_SMALL_WINDOW }.min(all);
     let first = (gates.at + 1).saturating_sub(rows);
     let dash = if painter.glyphs.ascii { "-" } else { "–" };
-    let capability = shown(&sheet.capability);
-    let head = match (rows < all, sheet.outcome_unknown) {
+    let capability = shown(&preview.capability);
+    let head = match (rows < all, preview.outcome_unknown) {
         (false, false) => format!("{all} runs are waiting for {capability}"),
         (false, true) => format!("{all} unknown outcomes of {capability}"),
         (true, is_unknown) => {
@@ -232,7 +232,7 @@ fn list_lines(gates: &Gates, roomy: bool, painter: &Painter<'_>, out: &mut Vec<L
             format!("{}{dash}{} of {all} {what} {capability}", first + 1, first + rows)
         }
     };
-    let matching = match (&gates.filter, rows < all || sheet.outcome_unknown) {
+    let matching = match (&gates.filter, rows < all || preview.outcome_unknown) {
         (None, _) => "",
         (Some(_), false) => " and match the filter",
         (Some(_), true) => ", all matching the filter",
@@ -244,63 +244,63 @@ fn list_lines(gates: &Gates, roomy: bool, painter: &Painter<'_>, out: &mut Vec<L
 
 /// Adds the title of the run, what its step would do, and the place of the step.
 fn subject_lines(gates: &Gates, width: u16, out: &mut Vec<Line>) {
-    let sheet = &gates.current().sheet;
+    let preview = &gates.current().preview;
     let title = gates.current().title.as_deref();
-    for text in title.into_iter().chain([sheet.headline.as_str()]) {
+    for text in title.into_iter().chain([preview.headline.as_str()]) {
         let segs = [Seg::new(shown(text), Role::Strong)];
         out.extend(wrap(&segs, width).into_iter().map(|segs| Line::Plain(RichLine::from_segs(segs))));
     }
-    let (place, all) = sheet.place;
+    let (place, all) = preview.place;
     let of = [
         Seg::new(format!("step {place} of {all}, "), Role::Muted),
-        Seg::new(shown(&sheet.step), Role::Text),
+        Seg::new(shown(&preview.step), Role::Text),
         Seg::new(", of ", Role::Muted),
-        Seg::new(shown(&sheet.skill_id), Role::Text),
-        Seg::new(format!(" {}", shown(&sheet.run.0)), Role::Muted),
+        Seg::new(shown(&preview.skill_id), Role::Text),
+        Seg::new(format!(" {}", shown(&preview.run.0)), Role::Muted),
     ];
     out.extend(wrap(&of, width).into_iter().map(|segs| Line::Plain(RichLine::from_segs(segs))));
 }
 
 /// Adds what happens after the decision.
-fn outlook_lines(sheet: &DecisionPreview, clock: i64, width: u16, out: &mut Vec<Line>) {
-    for (label, segs) in outlook(sheet, clock) {
+fn outlook_lines(preview: &DecisionPreview, clock: i64, width: u16, out: &mut Vec<Line>) {
+    for (label, segs) in outlook(preview, clock) {
         labeled(label, segs, width, out);
     }
 }
 
 /// Adds the capability that would be executed, and by what.
-fn detail_lines(sheet: &DecisionPreview, width: u16, out: &mut Vec<Line>) {
-    if !sheet.capability.is_empty() {
-        let note = Seg::new(shown(&sheet.capability_note), Role::Muted);
-        let segs = vec![Seg::new(shown(&sheet.capability), Role::Text), Seg::new(" ", Role::Text), note];
+fn detail_lines(preview: &DecisionPreview, width: u16, out: &mut Vec<Line>) {
+    if !preview.capability.is_empty() {
+        let note = Seg::new(shown(&preview.capability_note), Role::Muted);
+        let segs = vec![Seg::new(shown(&preview.capability), Role::Text), Seg::new(" ", Role::Text), note];
         labeled("capability", segs, width, out);
     }
-    let labels = sheet.labels_text();
+    let labels = preview.labels_text();
     let facts = [
         ("labels", &labels),
-        ("binding", &sheet.binding),
-        ("isolation", &sheet.isolation),
-        ("reason", &sheet.why),
+        ("binding", &preview.binding),
+        ("isolation", &preview.isolation),
+        ("reason", &preview.why),
     ];
     for (label, text) in facts {
         if !text.trim().is_empty() {
             labeled(label, vec![Seg::new(shown(text), Role::Text)], width, out);
         }
     }
-    for (at, file) in sheet.files.iter().enumerate() {
+    for (at, file) in preview.files.iter().enumerate() {
         let label = if at == 0 { "files" } else { "" };
         labeled(label, vec![Seg::new(shown(&file.text()), Role::Text)], width, out);
     }
 }
 
-fn inputs(sheet: &DecisionPreview, width: u16, painter: &Painter<'_>, out: &mut Vec<Line>) {
-    if sheet.inputs.is_null() {
+fn inputs(preview: &DecisionPreview, width: u16, painter: &Painter<'_>, out: &mut Vec<Line>) {
+    if preview.inputs.is_null() {
         out.push(Line::Plain(indented("inputs", vec![Seg::new(DecisionPreview::CHANGED, Role::Muted)])));
         return;
     }
-    let lines = fields(&sheet.inputs, width.saturating_sub(LABEL));
+    let lines = fields(&preview.inputs, width.saturating_sub(LABEL));
     out.extend(parts::labeled("inputs", LABEL, lines.into_iter().map(|line| line.segs)).map(Line::Plain));
-    let digest: String = sheet.inputs_digest.chars().filter(char::is_ascii_alphanumeric).collect();
+    let digest: String = preview.inputs_digest.chars().filter(char::is_ascii_alphanumeric).collect();
     let short = match (digest.get(..4), digest.len().checked_sub(4).and_then(|from| digest.get(from..))) {
         (Some(head), Some(end)) => format!("{head}{}{end}", painter.glyphs.ellipsis),
         _ => digest.clone(),
