@@ -62,7 +62,13 @@ impl RunClient for Remote {
         self.inner.ask("run.checkpoints", fields).await
     }
 
-    async fn send_command(&self, run: &str, command: RunCommand) -> Result<CommandResult, Error> {
+    /// The service takes the principal from the key of this client.
+    async fn command_as(
+        &self,
+        run: &str,
+        command: RunCommand,
+        _principal: Option<Principal>,
+    ) -> Result<CommandResult, Error> {
         self.commands.send(run, command).await
     }
 
