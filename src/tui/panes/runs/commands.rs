@@ -1,5 +1,7 @@
 //! The available commands of a run. The run itself reports which commands it accepts.
 
+use strum::IntoEnumIterator as _;
+
 use super::Focus;
 use super::board::{BoardState, LOST};
 use super::browser::RunBrowser;
@@ -17,16 +19,18 @@ use skills_store::RunRecord;
 pub(super) const DISCONNECTED: &str =
     "no connection to the service: commands are refused until it is restored";
 
-/// The commands that a run accepts or refuses by its state.
-const RUN_COMMANDS: [(CommandName, Action, &str); 7] = [
-    (CommandName::Approve, Action::Approve, "approve"),
-    (CommandName::Deny, Action::Deny, "deny"),
-    (CommandName::Resume, Action::Resume, "resume"),
-    (CommandName::Signal, Action::Signal, "signal"),
-    (CommandName::Cancel, Action::CancelRun, "cancel"),
-    (CommandName::Replay, Action::Replay, "replay"),
-    (CommandName::Fork, Action::Fork, "fork"),
-];
+/// Returns the action of a command that a run accepts or refuses by its state.
+fn action_of(command: CommandName) -> Action {
+    match command {
+        CommandName::Approve => Action::Approve,
+        CommandName::Deny => Action::Deny,
+        CommandName::Resume => Action::Resume,
+        CommandName::Signal => Action::Signal,
+        CommandName::Cancel => Action::CancelRun,
+        CommandName::Replay => Action::Replay,
+        CommandName::Fork => Action::Fork,
+    }
+}
 
 /// Returns every command, with the reason why it is unavailable, if so.
 pub(super) fn available(browser: &RunBrowser) -> Vec<Command> {
@@ -52,7 +56,8 @@ fn on_run(list: &RunList, detail: &DetailState, in_list: bool) -> Vec<Command> {
     let none = run.is_none().then(|| "no run is selected".to_owned());
     let with_run = |command: Command| Command { blocked: none.clone(), ..command };
     let mut out = Vec::new();
-    for (name, action, label) in RUN_COMMANDS {
+    for name in CommandName::iter() {
+        let action = action_of(name);
         let of_marked = bulk_command(action).is_some() && has_marks;
         let accepting = || list.marked_runs().filter(|run| run.allowed.contains(&name)).count();
         let accepting = if of_marked { accepting() } else { 0 };
@@ -66,7 +71,7 @@ fn on_run(list: &RunList, detail: &DetailState, in_list: bool) -> Vec<Command> {
         // A signal that no step waits for is buffered: it has a key, but is not in the footer.
         let footer =
             name != CommandName::Signal || run.is_some_and(|run| run.state == RunState::WaitingForSignal);
-        let label = if accepting > 0 { format!("{label} {}", count(accepting)) } else { label.to_owned() };
+        let label = if accepting > 0 { format!("{name} {}", count(accepting)) } else { name.to_string() };
         out.push(Command { blocked, footer, ..Command::shown(action, &label) });
     }
     if in_list {
@@ -149,10 +154,11 @@ fn on_board(board: &BoardState, list: &RunList, detail: &DetailState) -> Vec<Com
     };
     let with_run = |command: Command| Command { blocked: none.clone(), ..command };
     let mut out = Vec::new();
-    for (name, action, label) in RUN_COMMANDS {
+    for name in CommandName::iter() {
         let refused = run.filter(|run| !run.allowed.contains(&name)).map(|run| why_not(run, name));
         let footer = matches!(name, CommandName::Approve | CommandName::Deny | CommandName::Cancel);
-        out.push(Command { blocked: none.clone().or(refused), footer, ..Command::shown(action, label) });
+        let command = Command::shown(action_of(name), &name.to_string());
+        out.push(Command { blocked: none.clone().or(refused), footer, ..command });
     }
     let on_failures = board.failures().is_some();
     let no_run = (!has_run && !on_failures).then(|| "no run under the cursor".to_owned());
@@ -200,31 +206,20 @@ fn moves() -> [Command; 6] {
 
 /// Returns the command that an action sends to marked runs.
 pub(super) fn bulk_command(action: Action) -> Option<CommandName> {
-    Some(match action {
-        Action::Approve => CommandName::Approve,
-        Action::Deny => CommandName::Deny,
-        Action::Resume => CommandName::Resume,
-        Action::CancelRun => CommandName::Cancel,
-        Action::Signal => CommandName::Signal,
-        _ => return None,
+    CommandName::iter().find(|command| match command {
+        CommandName::Approve
+        | CommandName::Deny
+        | CommandName::Resume
+        | CommandName::Signal
+        | CommandName::Cancel => action_of(*command) == action,
+        CommandName::Replay | CommandName::Fork => false,
     })
 }
 
 /// Returns whether an action opens a dialog for a command to the core, or sends one.
 pub(super) fn is_sent(action: Action) -> bool {
-    matches!(
-        action,
-        Action::Approve
-            | Action::Deny
-            | Action::Resume
-            | Action::Signal
-            | Action::CancelRun
-            | Action::Replay
-            | Action::Fork
-            | Action::Assign
-            | Action::Launch
-            | Action::Drain
-    )
+    matches!(action, Action::Assign | Action::Launch | Action::Drain)
+        || CommandName::iter().any(|command| action_of(command) == action)
 }
 
 /// Describes why a run does not accept a command, and what it would accept.
