@@ -105,7 +105,7 @@ pub enum Action {
     Compare,
     ShowCheckpoint,
     #[strum(serialize = "read-whole")]
-    View,
+    Read,
     ShowBoard,
     SaveView,
     AddTerm,

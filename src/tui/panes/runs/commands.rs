@@ -111,7 +111,7 @@ fn on_run(list: &RunList, detail: &DetailState, in_list: bool) -> Vec<Command> {
     let one_only = has_marks.then(|| one_run_only(list));
     let assign = none.clone().or(one_only.clone()).or(ended);
     out.push(Command { blocked: assign, ..Command::hidden(Action::Assign, "assign") });
-    out.push(with_run(Command::shown(Action::View, "read")));
+    out.push(with_run(Command::shown(Action::Read, "read")));
     let compare = comparable(list, detail, !in_list).err();
     let compare = none.clone().or(one_only.clone()).or(compare);
     out.push(Command { blocked: compare, ..Command::shown(Action::Compare, "compare") });
@@ -178,7 +178,7 @@ fn on_board(board: &BoardState, list: &RunList, detail: &DetailState) -> Vec<Com
     let ended = run.filter(|run| run.state.is_terminal()).map(|_| "the run has ended".to_owned());
     out.push(Command { blocked: none.clone().or(ended), ..Command::hidden(Action::Assign, "assign") });
     for (action, label) in [
-        (Action::View, "read"),
+        (Action::Read, "read"),
         (Action::AttachThis, "attach"),
         (Action::Copy, "copy"),
         (Action::CopyAs, "copy as"),
