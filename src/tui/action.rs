@@ -110,6 +110,7 @@ pub enum Action {
     SaveView,
     AddTerm,
     SortRuns,
+    ZoomIn,
     ZoomOut,
     Drain,
     // golden

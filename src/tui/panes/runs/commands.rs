@@ -171,7 +171,7 @@ fn on_board(board: &BoardState, list: &RunList, detail: &DetailState) -> Vec<Com
     };
     let drain = if worker == Some(WorkerState::Draining) { "undrain" } else { "drain" };
     out.push(Command { blocked: no_worker, ..Command::shown(Action::Drain, drain) });
-    out.push(Command::shown(Action::AddTerm, "shorter period"));
+    out.push(Command::shown(Action::ZoomIn, "shorter period"));
     out.push(Command::shown(Action::ZoomOut, "longer period"));
     out.push(Command::shown(Action::Filter, "filter"));
     out.push(Command::shown(Action::Back, "list"));
