@@ -238,4 +238,10 @@ impl Command {
         [Action::Up, Action::PageUp, Action::PageDown, Action::Top, Action::Bottom]
             .map(|action| Self::hidden(action, "move"))
     }
+
+    /// Returns the commands that move a cursor.
+    pub fn all_moves() -> [Self; 6] {
+        [Action::Up, Action::Down, Action::PageUp, Action::PageDown, Action::Top, Action::Bottom]
+            .map(|action| Self::hidden(action, "move"))
+    }
 }

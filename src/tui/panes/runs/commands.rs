@@ -19,6 +19,9 @@ use skills_store::RunRecord;
 pub(super) const DISCONNECTED: &str =
     "no connection to the service: commands are refused until it is restored";
 
+/// Why commands of a run are unavailable on the board.
+const NO_RUN: &str = "no run under the cursor";
+
 /// Returns the action of a command that a run accepts or refuses by its state.
 fn action_of(command: CommandName) -> Action {
     match command {
@@ -107,9 +110,8 @@ fn on_run(list: &RunList, detail: &DetailState, in_list: bool) -> Vec<Command> {
         let back = if detail.shows_other() { "back to run" } else { "back to list" };
         out.push(Command::shown(Action::Back, back));
     }
-    let ended = run.filter(|run| run.state.is_terminal()).map(|_| "the run has ended".to_owned());
     let one_only = has_marks.then(|| one_run_only(list));
-    let assign = none.clone().or(one_only.clone()).or(ended);
+    let assign = none.clone().or(one_only.clone()).or(ended(run));
     out.push(Command { blocked: assign, ..Command::hidden(Action::Assign, "assign") });
     out.push(with_run(Command::shown(Action::Read, "read")));
     let compare = comparable(list, detail, !in_list).err();
@@ -130,7 +132,7 @@ fn on_run(list: &RunList, detail: &DetailState, in_list: bool) -> Vec<Command> {
     out.push(Command { blocked: none.clone().or(one_only), ..Command::hidden(Action::AttachThis, "attach") });
     out.push(with_run(Command::hidden(Action::Copy, "copy")));
     out.push(with_run(Command::hidden(Action::CopyAs, "copy as")));
-    out.extend(moves());
+    out.extend(Command::all_moves());
     out.extend([Action::NextPart, Action::PreviousPart].map(|a| Command::hidden(a, "next panel")));
     out
 }
@@ -148,7 +150,7 @@ fn on_board(board: &BoardState, list: &RunList, detail: &DetailState) -> Vec<Com
     let (has_run, worker) = (board.run().is_some(), board.worker().map(|worker| worker.state));
     let run = list.record();
     let none = match (has_run, run) {
-        (false, _) => Some("no run under the cursor".to_owned()),
+        (false, _) => Some(NO_RUN.to_owned()),
         (true, None) => Some("loading the run; try again in a moment".to_owned()),
         (true, Some(_)) => None,
     };
@@ -161,7 +163,7 @@ fn on_board(board: &BoardState, list: &RunList, detail: &DetailState) -> Vec<Com
         out.push(Command { blocked: none.clone().or(refused), footer, ..command });
     }
     let on_failures = board.failures().is_some();
-    let no_run = (!has_run && !on_failures).then(|| "no run under the cursor".to_owned());
+    let no_run = (!has_run && !on_failures).then(|| NO_RUN.to_owned());
     let label = if on_failures { "open runs" } else { "open run" };
     out.push(Command { blocked: no_run, ..Command::shown(Action::Open, label) });
     let no_worker = match worker {
@@ -175,8 +177,7 @@ fn on_board(board: &BoardState, list: &RunList, detail: &DetailState) -> Vec<Com
     out.push(Command::shown(Action::ZoomOut, "longer period"));
     out.push(Command::shown(Action::Filter, "filter"));
     out.push(Command::shown(Action::Back, "list"));
-    let ended = run.filter(|run| run.state.is_terminal()).map(|_| "the run has ended".to_owned());
-    out.push(Command { blocked: none.clone().or(ended), ..Command::hidden(Action::Assign, "assign") });
+    out.push(Command { blocked: none.clone().or(ended(run)), ..Command::hidden(Action::Assign, "assign") });
     for (action, label) in [
         (Action::Read, "read"),
         (Action::AttachThis, "attach"),
@@ -188,7 +189,7 @@ fn on_board(board: &BoardState, list: &RunList, detail: &DetailState) -> Vec<Com
     out.push(Command::hidden(Action::Launch, "new run"));
     out.push(Command::hidden(Action::ShowBoard, "board"));
     out.extend([Action::NextTab, Action::PreviousTab].map(|a| Command::hidden(a, "view")));
-    out.extend(moves());
+    out.extend(Command::all_moves());
     for command in on_run(list, detail, true) {
         if out.iter().all(|offered| offered.action != command.action) {
             let blocked = Some("not available on the board; Esc shows the list".to_owned());
@@ -198,10 +199,9 @@ fn on_board(board: &BoardState, list: &RunList, detail: &DetailState) -> Vec<Com
     out
 }
 
-/// Returns the commands that move the cursor.
-fn moves() -> [Command; 6] {
-    [Action::Up, Action::Down, Action::PageUp, Action::PageDown, Action::Top, Action::Bottom]
-        .map(|action| Command::hidden(action, "move"))
+/// Returns why a run that has ended cannot be assigned.
+fn ended(run: Option<&RunRecord>) -> Option<String> {
+    run.filter(|run| run.state.is_terminal()).map(|_| "the run has ended".to_owned())
 }
 
 /// Returns the command that an action sends to marked runs.
