@@ -1,8 +1,8 @@
 //! Operations for operators: the board, workers, facets, saved views, logs of steps, assignments.
 
 use super::arguments::{
-    Assignment, BoardArguments, DrainArguments, FacetsArguments, LogArguments, Nothing, ViewArguments,
-    ViewName,
+    AssignArguments, BoardArguments, DrainArguments, FacetsArguments, LogArguments, NoArguments,
+    ViewArguments, ViewNameArguments,
 };
 use super::runs::checked_wait;
 use super::{CallContext, Hints, Operation, Route, Scope};
@@ -48,8 +48,8 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::post("/v1/runs/{run_id}/assign"),
             Scope::Run,
             "Assigns a run to a person with a note, or removes the assignment.",
-            |context: CallContext, ask: Assignment| async move {
-                let Assignment { run_id, to, note, assignee, by } = ask;
+            |context: CallContext, ask: AssignArguments| async move {
+                let AssignArguments { run_id, to, note, assignee, by } = ask;
                 let by = context.caller.name(by);
                 let principal = context.caller.principal.clone();
                 let command = RunCommand::Assign { to, note, assignee, by };
@@ -62,7 +62,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/workers"),
             Scope::Read,
             "Lists the processes that execute runs, with their runs, versions and last heartbeats.",
-            |context: CallContext, _: Nothing| async move { context.service.core.workers().await },
+            |context: CallContext, _: NoArguments| async move { context.service.core.workers().await },
         ),
         Operation::new(
             "worker.drain",
@@ -80,7 +80,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/views"),
             Scope::Read,
             "Lists saved views: named filters of runs.",
-            |context: CallContext, _: Nothing| async move { context.service.core.views().await },
+            |context: CallContext, _: NoArguments| async move { context.service.core.views().await },
         ),
         Operation::new(
             "view.save",
@@ -99,7 +99,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::post("/v1/views/delete"),
             Scope::Run,
             "Deletes a saved view.",
-            |context: CallContext, ask: ViewName| async move {
+            |context: CallContext, ask: ViewNameArguments| async move {
                 let by = context.caller.name(ask.by);
                 context.service.core.save_view(&ask.name, None, by).await
             },

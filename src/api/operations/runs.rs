@@ -5,9 +5,10 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 
 use super::answers::{EventList, LegacyStatus, NewestEvent, TargetList};
 use super::arguments::{
-    AllEvents, Approval, ArtifactContent, Attachment, Branch, ContentEncoding, Denial, Execution,
-    LaunchFields, Nothing, OneRun, Resumption, RunCheckpoints, RunCommandArguments, RunEvents,
-    RunListArguments, SignalArguments, TargetsLike,
+    AllEventsArguments, ApprovalArguments, ArtifactArguments, AttachArguments, BranchArguments,
+    ContentEncoding, DenialArguments, ExecuteArguments, LaunchFields, NoArguments, ResumeArguments,
+    RunArguments, RunCheckpointsArguments, RunCommandArguments, RunEventsArguments, RunListArguments,
+    SignalArguments, TargetsArguments,
 };
 use super::{CallContext, Hints, Operation, Route, Scope, execute};
 use crate::{
@@ -42,7 +43,7 @@ fn launch_operations() -> Vec<Operation> {
             Scope::Run,
             "Executes a skill's contract and returns its outputs. A run that waits for approval returns \
                 confirmation_required and continues when approved.",
-            |context: CallContext, mut ask: Execution| async move {
+            |context: CallContext, mut ask: ExecuteArguments| async move {
                 let trace = ask.include_trace;
                 // Waited for below, where the run is reported first.
                 ask.options.wait = false;
@@ -58,7 +59,7 @@ fn launch_operations() -> Vec<Operation> {
             Scope::Run,
             "Launches a run and returns immediately; with an idempotency key, repeated calls return the \
                 same run.",
-            |context: CallContext, ask: Execution| async move { launch(&context, ask).await },
+            |context: CallContext, ask: ExecuteArguments| async move { launch(&context, ask).await },
         )
         .hints(MUTATING_HINTS)
         .status(202),
@@ -67,7 +68,7 @@ fn launch_operations() -> Vec<Operation> {
             Route::post("/v1/run_async"),
             Scope::Run,
             "Launches a run of the skill in the body.",
-            |context: CallContext, ask: Execution| async move { launch(&context, ask).await },
+            |context: CallContext, ask: ExecuteArguments| async move { launch(&context, ask).await },
         )
         .aliases([Route::post("/run_async")])
         .hints(MUTATING_HINTS)
@@ -78,7 +79,7 @@ fn launch_operations() -> Vec<Operation> {
             Scope::Run,
             "Attaches a skill to a task, run, output, transcript or artifact, whose content is passed as \
                 `target`.",
-            |context: CallContext, ask: Attachment| async move { attach(&context, ask).await },
+            |context: CallContext, ask: AttachArguments| async move { attach(&context, ask).await },
         )
         .hints(MUTATING_HINTS)
         .tool(),
@@ -88,7 +89,7 @@ fn launch_operations() -> Vec<Operation> {
             Scope::Run,
             "Attaches a skill and returns the run that executes it; `options.wait` waits for the end of \
                 the run.",
-            |context: CallContext, ask: Attachment| async move {
+            |context: CallContext, ask: AttachArguments| async move {
                 let request = attachment(&context, ask)?;
                 attach_until(&context, request).await
             },
@@ -100,7 +101,7 @@ fn launch_operations() -> Vec<Operation> {
             Route::post("/v1/skills/{skill_id}/attach/preview"),
             Scope::Read,
             "Shows the checks and effects of an attachment without starting it.",
-            |context: CallContext, ask: Attachment| async move {
+            |context: CallContext, ask: AttachArguments| async move {
                 let request = attachment(&context, ask)?;
                 context.service.core.attach_preview(request).await
             },
@@ -111,8 +112,8 @@ fn launch_operations() -> Vec<Operation> {
             Route::get("/v1/targets"),
             Scope::Read,
             "Lists existing references of one type, for completion.",
-            |context: CallContext, ask: TargetsLike| async move {
-                let TargetsLike { target_type, text, limit } = ask;
+            |context: CallContext, ask: TargetsArguments| async move {
+                let TargetsArguments { target_type, text, limit } = ask;
                 let sessions = context.caller.session_access();
                 let targets =
                     context.service.core.target_choices(target_type, &text, limit, &sessions, None).await?;
@@ -124,7 +125,7 @@ fn launch_operations() -> Vec<Operation> {
             Route::post("/v1/artifacts"),
             Scope::Run,
             "Stores content to attach skills to as `artifact:DIGEST`; identical content is stored once.",
-            |context: CallContext, ask: ArtifactContent| async move {
+            |context: CallContext, ask: ArtifactArguments| async move {
                 let artifact = new_artifact(&context, ask)?;
                 context.service.core.store_artifact(artifact).await
             },
@@ -165,7 +166,7 @@ fn read_operations() -> Vec<Operation> {
             Route::get("/v1/runs/{run_id}"),
             Scope::Read,
             "Returns a run: steps, checkpoints, events, decisions, and what it waits for.",
-            |context: CallContext, one: OneRun| async move {
+            |context: CallContext, one: RunArguments| async move {
                 let mut detail = context.service.core.run(&one.run_id).await?;
                 // A caller with a key decides under the key's name, not under the account of the service.
                 if let (Some(sheet), Some(approver)) = (&mut detail.sheet, context.caller.approver()) {
@@ -179,8 +180,8 @@ fn read_operations() -> Vec<Operation> {
             Route::get("/v1/runs/{run_id}/checkpoints"),
             Scope::Read,
             "Lists the checkpoints of a run by page, the newest page first.",
-            |context: CallContext, ask: RunCheckpoints| async move {
-                let RunCheckpoints { run_id, before, limit } = ask;
+            |context: CallContext, ask: RunCheckpointsArguments| async move {
+                let RunCheckpointsArguments { run_id, before, limit } = ask;
                 context.service.core.run_checkpoints(&run_id, before, limit).await
             },
         ),
@@ -189,8 +190,8 @@ fn read_operations() -> Vec<Operation> {
             Route::get("/v1/runs/{run_id}/events"),
             Scope::Read,
             "Returns events of a run, as server-sent events if `text/event-stream` is accepted.",
-            |context: CallContext, ask: RunEvents| async move {
-                let RunEvents { run_id, after, limit, wait_ms } = ask;
+            |context: CallContext, ask: RunEventsArguments| async move {
+                let RunEventsArguments { run_id, after, limit, wait_ms } = ask;
                 let events = context
                     .service
                     .core
@@ -206,8 +207,8 @@ fn read_operations() -> Vec<Operation> {
             Scope::Read,
             "Returns events of all runs, as server-sent events with catalog changes if \
                 `text/event-stream` is accepted.",
-            |context: CallContext, ask: AllEvents| async move {
-                let AllEvents { after, limit, wait_ms } = ask;
+            |context: CallContext, ask: AllEventsArguments| async move {
+                let AllEventsArguments { after, limit, wait_ms } = ask;
                 let mut wait_ms = checked_wait(wait_ms)?;
                 if after > context.service.core.newest_event().await? {
                     // The number is from another store, as the caller can see by the log: do not wait for what may
@@ -224,7 +225,7 @@ fn read_operations() -> Vec<Operation> {
             Route::get("/v1/events/newest"),
             Scope::Read,
             "Returns the number of the newest event of all runs, to follow from.",
-            |context: CallContext, _: Nothing| async move {
+            |context: CallContext, _: NoArguments| async move {
                 let log = context.service.core.event_log().await?;
                 Ok(NewestEvent { newest: context.service.core.newest_event().await?, log })
             },
@@ -234,7 +235,7 @@ fn read_operations() -> Vec<Operation> {
             Route::post("/v1/runs/{run_id}/settle"),
             Scope::Run,
             "Waits until a run ends, waits or is paused, and returns it.",
-            |context: CallContext, one: OneRun| async move {
+            |context: CallContext, one: RunArguments| async move {
                 context.service.core.wait_for_completion(&one.run_id, context.caller.leave.clone()).await
             },
         )
@@ -244,7 +245,7 @@ fn read_operations() -> Vec<Operation> {
             Route::get("/v1/run_status/{run_id}"),
             Scope::Read,
             "Returns a run in the legacy format; canceled runs are shown as failed.",
-            |context: CallContext, one: OneRun| async move {
+            |context: CallContext, one: RunArguments| async move {
                 Ok(legacy(context.service.core.run(&one.run_id).await?.run))
             },
         )
@@ -259,8 +260,8 @@ fn command_operations() -> Vec<Operation> {
             Route::post("/v1/runs/{run_id}/approve"),
             Scope::Decide,
             "Approves a waiting step, identified by step and inputs digest; the run continues.",
-            |context: CallContext, ask: Approval| async move {
-                let Approval { run_id, step, inputs_digest, approver, notes, choice, result } = ask;
+            |context: CallContext, ask: ApprovalArguments| async move {
+                let ApprovalArguments { run_id, step, inputs_digest, approver, notes, choice, result } = ask;
                 let approver = context.caller.name(approver);
                 let verdict = Verdict::Approve;
                 let decision =
@@ -274,8 +275,8 @@ fn command_operations() -> Vec<Operation> {
             Route::post("/v1/runs/{run_id}/deny"),
             Scope::Decide,
             "Denies a waiting step and cancels the run.",
-            |context: CallContext, ask: Denial| async move {
-                let Denial { run_id, step, inputs_digest, approver, notes, choice, result } = ask;
+            |context: CallContext, ask: DenialArguments| async move {
+                let DenialArguments { run_id, step, inputs_digest, approver, notes, choice, result } = ask;
                 let approver = context.caller.name(approver);
                 let verdict = Verdict::Deny;
                 let decision =
@@ -289,8 +290,8 @@ fn command_operations() -> Vec<Operation> {
             Route::post("/v1/runs/{run_id}/resume"),
             Scope::Run,
             "Resumes a paused or failed run, optionally from a checkpoint and with corrected inputs.",
-            |context: CallContext, ask: Resumption| async move {
-                let Resumption { run_id, checkpoint_id: checkpoint, inputs, despite_change, by } = ask;
+            |context: CallContext, ask: ResumeArguments| async move {
+                let ResumeArguments { run_id, checkpoint_id: checkpoint, inputs, despite_change, by } = ask;
                 let by = context.caller.name(by);
                 send_command(&context, &run_id, RunCommand::Resume { checkpoint, inputs, despite_change, by })
                     .await
@@ -333,8 +334,8 @@ fn command_operations() -> Vec<Operation> {
             Route::post("/v1/runs/{run_id}/replay"),
             Scope::Run,
             "Starts a new run from a checkpoint of this one.",
-            |context: CallContext, ask: Branch| async move {
-                let Branch { run_id, checkpoint_id: checkpoint, by } = ask;
+            |context: CallContext, ask: BranchArguments| async move {
+                let BranchArguments { run_id, checkpoint_id: checkpoint, by } = ask;
                 let by = context.caller.name(by);
                 send_command(&context, &run_id, RunCommand::Replay { checkpoint, by }).await
             },
@@ -345,8 +346,8 @@ fn command_operations() -> Vec<Operation> {
             Route::post("/v1/runs/{run_id}/fork"),
             Scope::Run,
             "Creates a paused run from a checkpoint of this one.",
-            |context: CallContext, ask: Branch| async move {
-                let Branch { run_id, checkpoint_id: checkpoint, by } = ask;
+            |context: CallContext, ask: BranchArguments| async move {
+                let BranchArguments { run_id, checkpoint_id: checkpoint, by } = ask;
                 let by = context.caller.name(by);
                 send_command(&context, &run_id, RunCommand::Fork { checkpoint, by }).await
             },
@@ -367,24 +368,24 @@ pub(super) fn checked_wait(wait_ms: u64) -> Result<u64, Error> {
     Ok(wait_ms)
 }
 
-async fn launch(context: &CallContext, mut ask: Execution) -> Result<Launched, Error> {
+async fn launch(context: &CallContext, mut ask: ExecuteArguments) -> Result<Launched, Error> {
     let LaunchFields { inputs, options, started_by } = ask.take_launch_fields(&context.caller)?;
     let request = LaunchRequest { skill: ask.skill_id, inputs, options, started_by };
     // If the options wait for the run, the caller can still leave.
     context.service.core.launch_until(request, context.caller.leave.clone()).await
 }
 
-fn attachment(context: &CallContext, mut ask: Attachment) -> Result<AttachRequest, Error> {
+fn attachment(context: &CallContext, mut ask: AttachArguments) -> Result<AttachRequest, Error> {
     let LaunchFields { inputs, options, started_by } = ask.take_launch_fields(&context.caller)?;
-    let Attachment { skill_id: skill, target_type, target_ref, .. } = ask;
+    let AttachArguments { skill_id: skill, target_type, target_ref, .. } = ask;
     let sessions = context.caller.session_access();
     // The caller is remote, or a model, and must not name files of this machine.
     let local_files = None;
     Ok(AttachRequest { skill, target_type, target_ref, inputs, options, started_by, sessions, local_files })
 }
 
-fn new_artifact(context: &CallContext, ask: ArtifactContent) -> Result<NewArtifact, Error> {
-    let ArtifactContent { name, content, encoding, by } = ask;
+fn new_artifact(context: &CallContext, ask: ArtifactArguments) -> Result<NewArtifact, Error> {
+    let ArtifactArguments { name, content, encoding, by } = ask;
     let content = match encoding {
         ContentEncoding::Text => content.into_bytes(),
         ContentEncoding::Base64 => BASE64
@@ -399,7 +400,7 @@ async fn attach_until(context: &CallContext, request: AttachRequest) -> Result<A
     context.service.core.attach_until(request, leave, observer).await
 }
 
-async fn attach(context: &CallContext, ask: Attachment) -> Result<AttachmentWithEvents, Error> {
+async fn attach(context: &CallContext, ask: AttachArguments) -> Result<AttachmentWithEvents, Error> {
     let trace = ask.include_trace;
     let mut request = attachment(context, ask)?;
     request.options.wait = true;

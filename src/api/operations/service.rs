@@ -23,7 +23,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/health"),
             None,
             "Reports whether the service is alive, can write to its store, and has loaded its skills.",
-            |context: CallContext, _: Nothing| async move {
+            |context: CallContext, _: NoArguments| async move {
                 context.service.core.ensure_store().await.map_err(without_place)?;
                 let found = context.service.core.load_state().await?;
                 Ok(Liveness {
@@ -40,7 +40,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/caller"),
             Scope::Read,
             "Returns the caller's principal and scopes.",
-            |context: CallContext, _: Nothing| async move {
+            |context: CallContext, _: NoArguments| async move {
                 let known = |who: Principal| CallerView { name: Some(who.name), scopes: who.scopes };
                 Ok(context.caller.principal.map_or_else(CallerView::anyone, known))
             },
@@ -50,7 +50,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/skills/diagnostics"),
             Scope::Read,
             "Returns roots, skills, caches, operation counts and matcher failures.",
-            |context: CallContext, _: Nothing| async move { context.service.core.diagnostics().await },
+            |context: CallContext, _: NoArguments| async move { context.service.core.diagnostics().await },
         )
         .tool(),
         Operation::new(
@@ -58,7 +58,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::post("/v1/skills/diagnostics/reset"),
             Scope::Admin,
             "Resets the diagnostic counts and returns them.",
-            |context: CallContext, _: Nothing| async move { context.service.core.reset_diagnostics().await },
+            |context: CallContext, _: NoArguments| async move { context.service.core.reset_diagnostics().await },
         )
         .hints(Hints { destructive: true, idempotent: true, ..Hints::default() })
         .tool(),
@@ -67,7 +67,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/metrics"),
             Scope::Read,
             "Returns all metrics as JSON; `/v1/metrics/prometheus` has them as text.",
-            |context: CallContext, _: Nothing| async move { context.service.core.metrics().await },
+            |context: CallContext, _: NoArguments| async move { context.service.core.metrics().await },
         ),
         Operation::new(
             "skill.governance.list",
