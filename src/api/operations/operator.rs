@@ -20,6 +20,8 @@ pub(super) fn operations() -> Vec<Operation> {
                 context.service.core.board(ask.hours).await
             },
         )
+        .without_catalog()
+        .large_read()
         .tool(),
         Operation::new(
             "run.facets",
@@ -31,7 +33,9 @@ pub(super) fn operations() -> Vec<Operation> {
                 context.caller.may_filter(Some(&ask.r#where))?;
                 context.service.core.facets(&ask.r#where).await
             },
-        ),
+        )
+        .without_catalog()
+        .large_read(),
         Operation::new(
             "run.log",
             Route::get("/v1/runs/{run_id}/log"),
@@ -42,7 +46,8 @@ pub(super) fn operations() -> Vec<Operation> {
                 let wait_ms = checked_wait(wait_ms)?;
                 context.service.core.run_log(LogRequest { run, step, text, after, limit, wait_ms }).await
             },
-        ),
+        )
+        .without_catalog(),
         Operation::new(
             "run.assign",
             Route::post("/v1/runs/{run_id}/assign"),
@@ -56,6 +61,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 context.service.core.command_as(&run_id, command, principal).await
             },
         )
+        .without_catalog()
         .hints(Hints { idempotent: true, ..Hints::default() }),
         Operation::new(
             "worker.list",
@@ -63,7 +69,8 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Read,
             "Lists the processes that execute runs, with their runs, versions and last heartbeats.",
             |context: CallContext, _: NoArguments| async move { context.service.core.workers().await },
-        ),
+        )
+        .without_catalog(),
         Operation::new(
             "worker.drain",
             Route::post("/v1/workers/drain"),
@@ -74,6 +81,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 context.service.core.drain(&ask.worker, ask.drain, by).await
             },
         )
+        .without_catalog()
         .hints(Hints { idempotent: true, ..Hints::default() }),
         Operation::new(
             "view.list",
@@ -81,7 +89,8 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Read,
             "Lists saved views: named filters of runs.",
             |context: CallContext, _: NoArguments| async move { context.service.core.views().await },
-        ),
+        )
+        .without_catalog(),
         Operation::new(
             "view.save",
             Route::post("/v1/views"),
@@ -93,6 +102,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 context.service.core.save_view(&name, Some(&r#where), by).await
             },
         )
+        .without_catalog()
         .hints(Hints { idempotent: true, ..Hints::default() }),
         Operation::new(
             "view.delete",
@@ -104,6 +114,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 context.service.core.save_view(&ask.name, None, by).await
             },
         )
+        .without_catalog()
         .hints(Hints { destructive: true, idempotent: true, ..Hints::default() }),
     ]
 }

@@ -66,6 +66,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 act_on(&context, &ask.proposal_id, ProposalAction::Deny, ask.by, ask.notes).await
             },
         )
+        .without_catalog()
         .hints(COMMAND_HINTS),
         Operation::new(
             "proposal.rollback",

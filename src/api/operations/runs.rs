@@ -106,6 +106,7 @@ fn launch_operations() -> Vec<Operation> {
                 context.service.core.attach_preview(request).await
             },
         )
+        .large_read()
         .read_only(),
         Operation::new(
             "target.list",
@@ -119,7 +120,8 @@ fn launch_operations() -> Vec<Operation> {
                     context.service.core.target_choices(target_type, &text, limit, &sessions, None).await?;
                 Ok(TargetList { targets })
             },
-        ),
+        )
+        .large_read(),
         Operation::new(
             "artifact.create",
             Route::post("/v1/artifacts"),
@@ -159,6 +161,7 @@ fn read_operations() -> Vec<Operation> {
                 context.service.core.runs(filter).await
             },
         )
+        .without_catalog()
         .pages(TOOL_PAGE)
         .tool(),
         Operation::new(
@@ -174,7 +177,9 @@ fn read_operations() -> Vec<Operation> {
                 }
                 Ok(detail)
             },
-        ),
+        )
+        .without_catalog()
+        .large_read(),
         Operation::new(
             "run.checkpoints",
             Route::get("/v1/runs/{run_id}/checkpoints"),
@@ -184,7 +189,9 @@ fn read_operations() -> Vec<Operation> {
                 let RunCheckpointsArguments { run_id, before, limit } = ask;
                 context.service.core.run_checkpoints(&run_id, before, limit).await
             },
-        ),
+        )
+        .without_catalog()
+        .large_read(),
         Operation::new(
             "run.events",
             Route::get("/v1/runs/{run_id}/events"),
@@ -200,6 +207,7 @@ fn read_operations() -> Vec<Operation> {
                 Ok(EventList { events, log: context.service.core.event_log().await? })
             },
         )
+        .without_catalog()
         .follows(),
         Operation::new(
             "event.list",
@@ -219,6 +227,7 @@ fn read_operations() -> Vec<Operation> {
                 Ok(EventList { events, log: context.service.core.event_log().await? })
             },
         )
+        .without_catalog()
         .follows(),
         Operation::new(
             "event.newest",
@@ -229,7 +238,8 @@ fn read_operations() -> Vec<Operation> {
                 let log = context.service.core.event_log().await?;
                 Ok(NewestEvent { newest: context.service.core.newest_event().await?, log })
             },
-        ),
+        )
+        .without_catalog(),
         Operation::new(
             "run.settle",
             Route::post("/v1/runs/{run_id}/settle"),
@@ -249,6 +259,8 @@ fn read_operations() -> Vec<Operation> {
                 Ok(legacy(context.service.core.run(&one.run_id).await?.run))
             },
         )
+        .without_catalog()
+        .large_read()
         .aliases([Route::get("/run_status/{run_id}")]),
     ]
 }
@@ -284,6 +296,7 @@ fn command_operations() -> Vec<Operation> {
                 send_command(&context, &run_id, decision).await
             },
         )
+        .without_catalog()
         .hints(COMMAND_HINTS),
         Operation::new(
             "run.resume",
@@ -309,6 +322,7 @@ fn command_operations() -> Vec<Operation> {
                 send_command(&context, &run_id, RunCommand::Signal { name, payload, by }).await
             },
         )
+        .without_catalog()
         .aliases([Route::post("/v1/runs/{run_id}/signals/{name}")]),
         Operation::new(
             "run.cancel",
@@ -317,6 +331,7 @@ fn command_operations() -> Vec<Operation> {
             "Cancels a run and kills its scripts.",
             |context: CallContext, ask: RunCommandArguments| async move { cancel(&context, ask).await },
         )
+        .without_catalog()
         .hints(Hints { destructive: true, ..COMMAND_HINTS }),
         Operation::new(
             "run.cancel_legacy",
@@ -327,6 +342,7 @@ fn command_operations() -> Vec<Operation> {
                 Ok(legacy(cancel(&context, ask).await?.run))
             },
         )
+        .without_catalog()
         .aliases([Route::post("/run_cancel/{run_id}")])
         .hints(Hints { destructive: true, ..COMMAND_HINTS }),
         Operation::new(
@@ -340,6 +356,7 @@ fn command_operations() -> Vec<Operation> {
                 send_command(&context, &run_id, RunCommand::Replay { checkpoint, by }).await
             },
         )
+        .fork()
         .hints(MUTATING_HINTS),
         Operation::new(
             "run.fork",
@@ -351,7 +368,8 @@ fn command_operations() -> Vec<Operation> {
                 let by = context.caller.name(by);
                 send_command(&context, &run_id, RunCommand::Fork { checkpoint, by }).await
             },
-        ),
+        )
+        .fork(),
     ]
 }
 

@@ -34,6 +34,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 })
             },
         )
+        .without_catalog()
         .tool(),
         Operation::new(
             "runtime.caller",
@@ -44,7 +45,8 @@ pub(super) fn operations() -> Vec<Operation> {
                 let known = |who: Principal| CallerView { name: Some(who.name), scopes: who.scopes };
                 Ok(context.caller.principal.map_or_else(CallerView::anyone, known))
             },
-        ),
+        )
+        .without_catalog(),
         Operation::new(
             "skill.diagnostics",
             Route::get("/v1/skills/diagnostics"),
@@ -52,6 +54,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "Returns roots, skills, caches, operation counts and matcher failures.",
             |context: CallContext, _: NoArguments| async move { context.service.core.diagnostics().await },
         )
+        .without_catalog()
         .tool(),
         Operation::new(
             "skill.metrics.reset",
@@ -60,6 +63,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "Resets the diagnostic counts and returns them.",
             |context: CallContext, _: NoArguments| async move { context.service.core.reset_diagnostics().await },
         )
+        .without_catalog()
         .hints(Hints { destructive: true, idempotent: true, ..Hints::default() })
         .tool(),
         Operation::new(
@@ -68,7 +72,8 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Read,
             "Returns all metrics as JSON; `/v1/metrics/prometheus` has them as text.",
             |context: CallContext, _: NoArguments| async move { context.service.core.metrics().await },
-        ),
+        )
+        .without_catalog(),
         Operation::new(
             "skill.governance.list",
             Route::get("/v1/skills/governance"),

@@ -61,7 +61,8 @@ fn read_operations() -> Vec<Operation> {
             |context: CallContext, one: SessionArguments| async move {
                 context.sessions().session(&one.session_id).await
             },
-        ),
+        )
+        .large_read(),
         Operation::new(
             "skill.levels",
             Route::get("/v1/skills/{skill_id}/levels"),
@@ -80,7 +81,8 @@ fn read_operations() -> Vec<Operation> {
             |context: CallContext, ask: BudgetArguments| async move {
                 context.sessions().budget(ask.client.as_deref(), ask.window).await
             },
-        ),
+        )
+        .client_view(),
         Operation::new(
             "agent.list",
             Route::get("/v1/agents"),
@@ -103,6 +105,7 @@ fn read_operations() -> Vec<Operation> {
                 context.sessions().export_session(&ask.session_id, ask.api, &ask.model).await
             },
         )
+        .large_read()
         .read_only(),
     ]
 }
@@ -167,6 +170,7 @@ fn changing() -> Vec<Operation> {
             |context: CallContext, ask: ComposeArguments| async move {
                 context.sessions().compose(&ask.session_id, ask.made).await
             },
-        ),
+        )
+        .large_read(),
     ]
 }

@@ -152,6 +152,7 @@ fn visibility_operations() -> Vec<Operation> {
                 visibility(&*context.service.core, &request).await
             },
         )
+        .client_view()
         .shared()
         .pages(VISIBILITY_PAGE)
         .tool(),
@@ -311,6 +312,7 @@ fn catalog_operations() -> Vec<Operation> {
                 Ok(Rescan { begun: true })
             },
         )
+        .without_catalog()
         .hints(Hints { idempotent: true, ..Hints::default() })
         .status(202),
         Operation::new(
@@ -323,7 +325,8 @@ fn catalog_operations() -> Vec<Operation> {
                 let clients = profiles.into_iter().map(|(id, name)| ClientProfileName { id, name }).collect();
                 Ok(ClientProfileList { clients })
             },
-        ),
+        )
+        .without_catalog(),
         Operation::new(
             "client.view",
             Route::get("/v1/clients/{client}/view"),
@@ -332,6 +335,7 @@ fn catalog_operations() -> Vec<Operation> {
             |context: CallContext, one: ClientArguments| async move {
                 context.service.core.client_view(&one.client).await
             },
-        ),
+        )
+        .client_view(),
     ]
 }
