@@ -46,8 +46,7 @@ pub(super) struct Layer {
     pub runs: Option<RunsLayer>,
     pub retention: Option<Spanned<RetentionLayer>>,
     pub reduced_motion: Option<bool>,
-    #[serde(rename = "plain")]
-    pub line_mode: Option<bool>,
+    pub plain: Option<bool>,
     pub hyperlinks: Option<bool>,
     pub progress: Option<bool>,
 }

@@ -219,7 +219,7 @@ pub struct Config {
     /// Whether animations are disabled.
     pub reduced_motion: bool,
     /// Whether commands use the line-based text interface for screen readers.
-    pub line_mode: bool,
+    pub plain: bool,
     /// Terminal features in use: the detected ones, unless overridden by the settings.
     pub terminal: TerminalFeatures,
     /// The address of the service to use instead of this machine.
@@ -321,7 +321,7 @@ impl Config {
             runs: RunSettings::default(),
             retention: Retention::default(),
             reduced_motion: false,
-            line_mode: false,
+            plain: false,
             terminal: TerminalFeatures::of(env),
             files: Vec::new(),
             places: BTreeMap::new(),
@@ -353,7 +353,7 @@ impl Config {
         set(&mut self.policy, layer.policy);
         set(&mut self.with_body, layer.with_body);
         set(&mut self.reduced_motion, layer.reduced_motion);
-        set(&mut self.line_mode, layer.line_mode);
+        set(&mut self.plain, layer.plain);
         set(&mut self.terminal.hyperlinks, layer.hyperlinks);
         set(&mut self.terminal.progress, layer.progress);
         self.limit = layer.limit.map(|limit| limit.value).or(self.limit);
@@ -558,7 +558,7 @@ impl Config {
         set(&mut self.glyphs, variable(env, "SKILLS_GLYPHS")?);
         set(&mut self.policy, variable(env, "SKILLS_POLICY")?);
         set(&mut self.with_body, variable(env, "SKILLS_WITH_BODY")?);
-        set(&mut self.line_mode, switch(env, "SKILLS_PLAIN")?);
+        set(&mut self.plain, switch(env, "SKILLS_PLAIN")?);
         set(&mut self.terminal.hyperlinks, switch(env, "SKILLS_HYPERLINKS")?);
         set(&mut self.terminal.progress, switch(env, "SKILLS_PROGRESS")?);
         set(&mut self.reduced_motion, switch(env, "SKILLS_REDUCED_MOTION")?);
