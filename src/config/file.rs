@@ -25,7 +25,8 @@ pub(super) struct Layer {
     pub glyphs: Option<GlyphSet>,
     pub keys: Option<BTreeMap<String, BTreeMap<String, Spanned<WrittenKeys>>>>,
     pub editor: Option<Spanned<String>>,
-    pub links: Option<MatcherLayer>,
+    #[serde(rename = "links")]
+    pub matchers: Option<MatcherLayer>,
     pub policy: Option<RankPolicy>,
     pub limit: Option<Spanned<usize>>,
     pub with_body: Option<bool>,

@@ -177,7 +177,7 @@ pub struct Config {
     /// Command line of the editor.
     pub editor: Option<String>,
     /// Which matchers are enabled.
-    pub links: MatcherSettings,
+    pub matchers: MatcherSettings,
     /// How rules combine with the text score.
     pub policy: RankPolicy,
     /// Maximum number of results, if configured.
@@ -298,7 +298,7 @@ impl Config {
             glyphs: GlyphSet::Auto,
             keys: Keys::new(),
             editor: env.get("VISUAL").or_else(|| env.get("EDITOR")).map(str::to_owned),
-            links: MatcherSettings::default(),
+            matchers: MatcherSettings::default(),
             policy: RankPolicy::Blended,
             limit: None,
             with_body: true,
@@ -357,7 +357,7 @@ impl Config {
         set(&mut self.terminal.hyperlinks, layer.hyperlinks);
         set(&mut self.terminal.progress, layer.progress);
         self.limit = layer.limit.map(|limit| limit.value).or(self.limit);
-        self.apply_matchers(layer.links.unwrap_or_default());
+        self.apply_matchers(layer.matchers.unwrap_or_default());
         if let Some(theme) = layer.theme {
             self.places.insert("theme".to_owned(), file.place(theme.referenced));
             self.theme = Some(theme.value);
@@ -455,12 +455,12 @@ impl Config {
     }
 
     fn apply_matchers(&mut self, matchers: MatcherLayer) {
-        set(&mut self.links.exact, matchers.exact);
-        set(&mut self.links.lexical, matchers.lexical);
-        set(&mut self.links.typo, matchers.typo);
-        set(&mut self.links.presence, matchers.presence);
-        set(&mut self.links.task, matchers.task);
-        set(&mut self.links.semantic, matchers.semantic);
+        set(&mut self.matchers.exact, matchers.exact);
+        set(&mut self.matchers.lexical, matchers.lexical);
+        set(&mut self.matchers.typo, matchers.typo);
+        set(&mut self.matchers.presence, matchers.presence);
+        set(&mut self.matchers.task, matchers.task);
+        set(&mut self.matchers.semantic, matchers.semantic);
     }
 
     fn apply_client(&mut self, client: Spanned<String>, file: LayerFile<'_>) -> Result<(), ConfigError> {
