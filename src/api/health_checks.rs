@@ -67,7 +67,7 @@ pub fn settings(config: &Config) -> Vec<Check> {
 }
 
 /// Returns the results of a test request for each matcher.
-pub fn links(reports: &[MatcherReport]) -> Vec<Check> {
+pub fn matchers(reports: &[MatcherReport]) -> Vec<Check> {
     let check = |report: &MatcherReport| {
         let subject = format!("matcher {}", report.matcher);
         match &report.state {

@@ -12,7 +12,7 @@ use super::{Code, Error};
 use skills_base::sync::MutexExt as _;
 use skills_config::Config;
 use skills_discovery::{Adjustment, Adjustments};
-use skills_registry::policy::{self, ApprovalRule, Effect, Policy, SkillPath, SkillProperties, Verdict};
+use skills_registry::policy::{self, ApprovalRule, Effect, Policy, PolicyResult, SkillPath, SkillProperties};
 use skills_registry::{Alias, Catalog};
 use skills_skill::{Skill, SkillId, read_regular_text};
 
@@ -142,8 +142,8 @@ fn all_properties(catalog: &Catalog) -> impl Iterator<Item = (&SkillId, SkillPro
     })
 }
 
-pub fn verdict(policy: &Policy, catalog: &Catalog, skill: &Skill) -> Verdict {
-    policy.verdict(&properties(catalog, skill))
+pub fn policy_result(policy: &Policy, catalog: &Catalog, skill: &Skill) -> PolicyResult {
+    policy.result(&properties(catalog, skill))
 }
 
 fn adjustments(policy: &Policy, catalog: &Catalog) -> Adjustments {
@@ -151,15 +151,15 @@ fn adjustments(policy: &Policy, catalog: &Catalog) -> Adjustments {
         return Adjustments::default();
     }
     let changed = all_properties(catalog).filter_map(|(id, properties)| {
-        let verdict = policy.verdict(&properties);
-        let terms: Vec<(String, f64)> = verdict
+        let result = policy.result(&properties);
+        let terms: Vec<(String, f64)> = result
             .rules
             .iter()
             .filter_map(|rule| Some((rule.rule.clone(), rule.by.filter(|by| *by > 0.0)?)))
             .collect();
-        let idle = verdict.allowed && terms.is_empty() && verdict.require_approval.is_none();
+        let idle = result.allowed && terms.is_empty() && result.require_approval.is_none();
         let adjustment =
-            Adjustment { leave_out: verdict.denied_by, terms, needs_approval: verdict.require_approval };
+            Adjustment { leave_out: result.denied_by, terms, needs_approval: result.require_approval };
         (!idle).then(|| (id.clone(), adjustment))
     });
     changed.collect()
@@ -170,9 +170,9 @@ fn adjustments(policy: &Policy, catalog: &Catalog) -> Adjustments {
 pub struct PolicyExplanation {
     /// Id of the skill.
     pub skill_id: SkillId,
-    /// The verdict with the rules that led to it.
+    /// The result with the rules that led to it.
     #[serde(flatten)]
-    pub verdict: Verdict,
+    pub result: PolicyResult,
     /// The rules about approvals that match it, as text; those for labeled runs, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approvals: Vec<String>,

@@ -45,22 +45,22 @@ pub trait RunClient: Send + Sync + 'static {
         limit: usize,
     ) -> Result<CheckpointList, Error>;
 
-    /// Executes a command; repeating it has no further effect.
+    /// Executes a command; repeating it has no further effect. Rules about approvals apply to name and scopes of the
+    /// principal, if the caller is authenticated.
     ///
     /// # Errors
     /// Returns `invalid_transition` with the commands that are allowed instead; `skill_changed`;
     /// `checkpoint_not_found`; `not_found`.
-    async fn send_command(&self, run: &str, command: RunCommand) -> Result<CommandResult, Error>;
-
-    /// Like [`Self::send_command`] for an authenticated caller: rules about approvals apply to their name and scopes.
     async fn command_as(
         &self,
         run: &str,
         command: RunCommand,
         principal: Option<Principal>,
-    ) -> Result<CommandResult, Error> {
-        drop(principal);
-        self.send_command(run, command).await
+    ) -> Result<CommandResult, Error>;
+
+    /// Like [`Self::command_as`] without a principal: for the user of this process.
+    async fn send_command(&self, run: &str, command: RunCommand) -> Result<CommandResult, Error> {
+        self.command_as(run, command, None).await
     }
 
     /// Returns when a run has ended, waits or is paused, with the run in that state. A core in this process

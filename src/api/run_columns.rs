@@ -55,7 +55,7 @@ pub fn sort_runs<R: Borrow<RunRecord>>(runs: &mut [R], sort: RunSort) {
 
 fn sort_key(column: RunColumn, run: &RunRecord) -> SortKey {
     match column {
-        RunColumn::State => SortKey::Number(urgency(run.state)),
+        RunColumn::State => SortKey::Number(state_rank(run.state)),
         RunColumn::Progress => SortKey::Steps(run.progress),
         RunColumn::Deadline => {
             let expires_ms = run.expires_ms.filter(|_| run.state.is_waiting());
@@ -75,7 +75,7 @@ fn sort_key(column: RunColumn, run: &RunRecord) -> SortKey {
 }
 
 /// Returns the sort rank of a state: states that require a person come first.
-fn urgency(state: RunState) -> i64 {
+fn state_rank(state: RunState) -> i64 {
     match state {
         RunState::WaitingForHuman => 0,
         RunState::Failed => 1,

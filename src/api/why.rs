@@ -821,18 +821,18 @@ fn terms(intent: &str, answer: &Answer, own: Option<&Hit>, winner: Option<&Hit>)
     let of = |hit: Option<&Hit>, word: usize| -> (Vec<String>, f64) {
         let Some(breakdown) = hit.map(|hit| &hit.breakdown) else { return (Vec::new(), 0.0) };
         let rows: Vec<usize> =
-            (0..breakdown.words.len()).filter(|row| breakdown.words[*row].query_word == Some(word)).collect();
+            (0..breakdown.rows.len()).filter(|row| breakdown.rows[*row].query_word == Some(word)).collect();
         let mut fields: Vec<String> = Vec::new();
         // A piece of a word or its meaning is not the word.
-        let is_term = |part: &&BreakdownTerm| part.kind == TermKind::Term && rows.contains(&part.word);
-        for part in breakdown.parts.iter().filter(is_term) {
+        let is_term = |part: &&BreakdownTerm| part.kind == TermKind::Term && rows.contains(&part.row);
+        for part in breakdown.terms.iter().filter(is_term) {
             if let Some(field) =
                 part.field.as_deref().filter(|field| !fields.iter().any(|known| known == field))
             {
                 fields.push(field.to_owned());
             }
         }
-        (fields, rows.iter().map(|row| breakdown.words[*row].sum).sum())
+        (fields, rows.iter().map(|row| breakdown.rows[*row].sum).sum())
     };
     let mut seen = HashSet::new();
     let words = answer.words.iter().enumerate().filter(|(_, word)| !word.stop);

@@ -81,13 +81,13 @@ fn breakdowns(out: &mut String, change: &WinnerChange, look: TerminalCaps) {
         };
         let _ = writeln!(out, "{}: {} -> {}", name(Some(id)), score(before), score(after));
         let mut words: Vec<&str> = Vec::new();
-        for row in before.into_iter().chain(after).flat_map(|hit| &hit.breakdown.words) {
+        for row in before.into_iter().chain(after).flat_map(|hit| &hit.breakdown.rows) {
             if !words.contains(&row.label.as_str()) {
                 words.push(&row.label);
             }
         }
         let sum = |hit: Option<&Hit>, word: &str| {
-            let rows = hit.into_iter().flat_map(|hit| &hit.breakdown.words);
+            let rows = hit.into_iter().flat_map(|hit| &hit.breakdown.rows);
             rows.filter(|row| row.label == word).map(|row| row.sum).reduce(|sum, points| sum + points)
         };
         let points = |sum: Option<f64>| match sum {

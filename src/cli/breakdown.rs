@@ -22,7 +22,7 @@ pub fn render(place: usize, hit: &Hit, look: TerminalCaps) -> String {
         head += &TextStyle::SIGNALS[i].paint(&format!("{name:>9}"), look.color);
     }
     let _ = writeln!(out, "{head}{:>9}", "sum");
-    for row in rows(&hit.breakdown.words) {
+    for row in rows(&hit.breakdown.rows) {
         let label = look.name(&safe_text::line(&row.label), width);
         let _ = writeln!(out, "  {label}{}{}", cells(&row.by_signal, look), number(row.sum, look));
     }

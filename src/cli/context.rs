@@ -191,7 +191,7 @@ impl Context {
 
     /// Returns whether the output is labeled lines for screen readers.
     pub(super) fn is_plain(&self) -> bool {
-        !self.out.json && (self.global.line_mode || self.config().is_ok_and(|config| config.line_mode))
+        !self.out.json && (self.global.plain || self.config().is_ok_and(|config| config.plain))
     }
 
     /// Prints the text of a result. If its argument is true, `render` returns labels in place of columns, and the text
@@ -216,18 +216,18 @@ impl Context {
 
     /// Returns whether the terminal shows the progress of this command.
     pub(super) fn shows_progress(&self) -> bool {
-        let is_terminal = self.out.look.terminal && stderr_caps(true).terminal && !self.global.line_mode;
-        is_terminal && self.config().is_ok_and(|config| config.terminal.progress && !config.line_mode)
+        let is_terminal = self.out.look.terminal && stderr_caps(true).terminal && !self.global.plain;
+        is_terminal && self.config().is_ok_and(|config| config.terminal.progress && !config.plain)
     }
 
     /// Applies the settings for characters and hyperlinks.
     pub(super) fn take_signs(&mut self, config: &Config) {
-        if self.out.look.terminal && !self.global.line_mode && !config.line_mode {
+        if self.out.look.terminal && !self.global.plain && !config.plain {
             self.out.links = Hyperlinks::of(config, &self.env);
         }
         match config.glyphs {
             GlyphSet::Auto => {}
-            GlyphSet::Unicode => self.out.look.unicode = !self.global.line_mode && !config.line_mode,
+            GlyphSet::Unicode => self.out.look.unicode = !self.global.plain && !config.plain,
             GlyphSet::Ascii => self.out.look.unicode = false,
         }
     }

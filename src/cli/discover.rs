@@ -20,8 +20,8 @@ const LEFT_OUT: usize = 5;
 
 pub async fn run(cx: &mut Context, args: &DiscoverArgs) -> Result<Exit, Failure> {
     let intent = intent(&args.intent)?;
-    if !cx.out.json && (cx.global.line_mode || cx.config()?.line_mode) {
-        return super::line_mode::run(cx, &intent).await;
+    if !cx.out.json && (cx.global.plain || cx.config()?.plain) {
+        return super::plain::run(cx, &intent).await;
     }
     if args.intent.is_empty() {
         return Err(Failure::usage("missing request; for example: `skills discover \"clean this csv\"`"));

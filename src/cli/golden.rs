@@ -237,7 +237,7 @@ fn explained(
     let (expected, first) = (explanation.expected.as_ref(), explanation.first.as_ref());
     let words = words_of(expected, first);
     let score = |hit: Option<&Hit>, word: &str| {
-        let rows = hit.into_iter().flat_map(|hit| &hit.breakdown.words);
+        let rows = hit.into_iter().flat_map(|hit| &hit.breakdown.rows);
         rows.filter(|row| row.label == word).map(|row| row.sum).sum::<f64>()
     };
     let title = |hit: Option<&Hit>| match hit {
@@ -286,7 +286,7 @@ fn rank(hit: &Hit) -> String {
 fn words_of(expected: Option<&Hit>, first: Option<&Hit>) -> Vec<String> {
     let mut labels: Vec<(String, f64)> = Vec::new();
     for (hit, sign) in [(expected, 1.0), (first, -1.0)] {
-        for row in hit.into_iter().flat_map(|hit| &hit.breakdown.words) {
+        for row in hit.into_iter().flat_map(|hit| &hit.breakdown.rows) {
             match labels.iter_mut().find(|(label, _)| *label == row.label) {
                 Some((_, difference)) => *difference += sign * row.sum,
                 None => labels.push((row.label.clone(), sign * row.sum)),

@@ -50,8 +50,8 @@ fn head(report: &PolicyReport, look: TerminalCaps) -> String {
 }
 
 fn render_skill(skill: &PolicyExplanation, intent: Option<&str>, look: TerminalCaps) -> String {
-    let verdict = &skill.verdict;
-    let (style, word) = match (verdict.allowed, &verdict.require_approval) {
+    let result = &skill.result;
+    let (style, word) = match (result.allowed, &result.require_approval) {
         (false, _) => (TextStyle::Bad, "denied"),
         (true, Some(_)) => (TextStyle::Warn, "requires approval"),
         (true, None) => (TextStyle::Good, "allowed"),
@@ -61,11 +61,11 @@ fn render_skill(skill: &PolicyExplanation, intent: Option<&str>, look: TerminalC
         TextStyle::Strong.paint(&safe_text::line(skill.skill_id.as_str()), look.color),
         style.paint(word, look.color)
     );
-    let by_rule = verdict.rules.iter().any(|rule| rule.effect == Effect::Deny);
-    if let Some(why) = verdict.denied_by.as_ref().filter(|_| !by_rule) {
+    let by_rule = result.rules.iter().any(|rule| rule.effect == Effect::Deny);
+    if let Some(why) = result.denied_by.as_ref().filter(|_| !by_rule) {
         let _ = writeln!(out, "  {}", safe_text::line(why));
     }
-    for rule in &verdict.rules {
+    for rule in &result.rules {
         let does = match (rule.counts, rule.by) {
             (false, _) => "  (no effect: a deny rule has precedence)".to_owned(),
             (true, Some(by)) => format!("  {by:+.2}"),
@@ -76,7 +76,7 @@ fn render_skill(skill: &PolicyExplanation, intent: Option<&str>, look: TerminalC
     for rule in &skill.approvals {
         let _ = writeln!(out, "  {}", safe_text::line(rule));
     }
-    if verdict.rules.is_empty() && skill.approvals.is_empty() && verdict.allowed {
+    if result.rules.is_empty() && skill.approvals.is_empty() && result.allowed {
         out += "  no rule matches it\n";
     }
     if let (Some(ranking), Some(intent)) = (skill.ranking, intent) {

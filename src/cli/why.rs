@@ -20,8 +20,8 @@ pub async fn run(cx: &mut Context, args: &WhyArgs) -> Result<Exit, Failure> {
     let report = why(&*core, &request).await?;
     if cx.out.json {
         cx.out.value(&report)?;
-    } else if cx.global.line_mode || cx.config()?.line_mode {
-        cx.out.raw(super::line_mode::checks(&report).as_bytes())?;
+    } else if cx.global.plain || cx.config()?.plain {
+        cx.out.raw(super::plain::checks(&report).as_bytes())?;
     } else {
         let shown = safe_text::line(&report.location.display().to_string()).into_owned();
         let text = cx.out.links.file(render(&report, cx.out.look), &shown, &report.location);

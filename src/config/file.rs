@@ -25,7 +25,8 @@ pub(super) struct Layer {
     pub glyphs: Option<GlyphSet>,
     pub keys: Option<BTreeMap<String, BTreeMap<String, Spanned<WrittenKeys>>>>,
     pub editor: Option<Spanned<String>>,
-    pub links: Option<MatcherLayer>,
+    #[serde(rename = "links")]
+    pub matchers: Option<MatcherLayer>,
     pub policy: Option<RankPolicy>,
     pub limit: Option<Spanned<usize>>,
     pub with_body: Option<bool>,
@@ -46,8 +47,7 @@ pub(super) struct Layer {
     pub runs: Option<RunsLayer>,
     pub retention: Option<Spanned<RetentionLayer>>,
     pub reduced_motion: Option<bool>,
-    #[serde(rename = "plain")]
-    pub line_mode: Option<bool>,
+    pub plain: Option<bool>,
     pub hyperlinks: Option<bool>,
     pub progress: Option<bool>,
 }

@@ -177,7 +177,7 @@ pub struct Config {
     /// Command line of the editor.
     pub editor: Option<String>,
     /// Which matchers are enabled.
-    pub links: MatcherSettings,
+    pub matchers: MatcherSettings,
     /// How rules combine with the text score.
     pub policy: RankPolicy,
     /// Maximum number of results, if configured.
@@ -219,7 +219,7 @@ pub struct Config {
     /// Whether animations are disabled.
     pub reduced_motion: bool,
     /// Whether commands use the line-based text interface for screen readers.
-    pub line_mode: bool,
+    pub plain: bool,
     /// Terminal features in use: the detected ones, unless overridden by the settings.
     pub terminal: TerminalFeatures,
     /// The address of the service to use instead of this machine.
@@ -298,7 +298,7 @@ impl Config {
             glyphs: GlyphSet::Auto,
             keys: Keys::new(),
             editor: env.get("VISUAL").or_else(|| env.get("EDITOR")).map(str::to_owned),
-            links: MatcherSettings::default(),
+            matchers: MatcherSettings::default(),
             policy: RankPolicy::Blended,
             limit: None,
             with_body: true,
@@ -321,7 +321,7 @@ impl Config {
             runs: RunSettings::default(),
             retention: Retention::default(),
             reduced_motion: false,
-            line_mode: false,
+            plain: false,
             terminal: TerminalFeatures::of(env),
             files: Vec::new(),
             places: BTreeMap::new(),
@@ -353,11 +353,11 @@ impl Config {
         set(&mut self.policy, layer.policy);
         set(&mut self.with_body, layer.with_body);
         set(&mut self.reduced_motion, layer.reduced_motion);
-        set(&mut self.line_mode, layer.line_mode);
+        set(&mut self.plain, layer.plain);
         set(&mut self.terminal.hyperlinks, layer.hyperlinks);
         set(&mut self.terminal.progress, layer.progress);
         self.limit = layer.limit.map(|limit| limit.value).or(self.limit);
-        self.apply_matchers(layer.links.unwrap_or_default());
+        self.apply_matchers(layer.matchers.unwrap_or_default());
         if let Some(theme) = layer.theme {
             self.places.insert("theme".to_owned(), file.place(theme.referenced));
             self.theme = Some(theme.value);
@@ -455,12 +455,12 @@ impl Config {
     }
 
     fn apply_matchers(&mut self, matchers: MatcherLayer) {
-        set(&mut self.links.exact, matchers.exact);
-        set(&mut self.links.lexical, matchers.lexical);
-        set(&mut self.links.typo, matchers.typo);
-        set(&mut self.links.presence, matchers.presence);
-        set(&mut self.links.task, matchers.task);
-        set(&mut self.links.semantic, matchers.semantic);
+        set(&mut self.matchers.exact, matchers.exact);
+        set(&mut self.matchers.lexical, matchers.lexical);
+        set(&mut self.matchers.typo, matchers.typo);
+        set(&mut self.matchers.presence, matchers.presence);
+        set(&mut self.matchers.task, matchers.task);
+        set(&mut self.matchers.semantic, matchers.semantic);
     }
 
     fn apply_client(&mut self, client: Spanned<String>, file: LayerFile<'_>) -> Result<(), ConfigError> {
@@ -558,7 +558,7 @@ impl Config {
         set(&mut self.glyphs, variable(env, "SKILLS_GLYPHS")?);
         set(&mut self.policy, variable(env, "SKILLS_POLICY")?);
         set(&mut self.with_body, variable(env, "SKILLS_WITH_BODY")?);
-        set(&mut self.line_mode, switch(env, "SKILLS_PLAIN")?);
+        set(&mut self.plain, switch(env, "SKILLS_PLAIN")?);
         set(&mut self.terminal.hyperlinks, switch(env, "SKILLS_HYPERLINKS")?);
         set(&mut self.terminal.progress, switch(env, "SKILLS_PROGRESS")?);
         set(&mut self.reduced_motion, switch(env, "SKILLS_REDUCED_MOTION")?);

@@ -53,7 +53,7 @@ fn arguments_override_environment_project_and_user() {
     assert_eq!((config.limit, config.watch, config.policy), (Some(9), false, RankPolicy::Strict));
     assert_eq!(config.theme.as_deref(), Some("dark"));
     assert_eq!(config.client.as_deref(), Some("codex"));
-    assert_eq!(config.links.off().collect::<Vec<_>>(), ["typo", "semantic"]);
+    assert_eq!(config.matchers.off().collect::<Vec<_>>(), ["typo", "semantic"]);
     assert_eq!(config.files.len(), 2, "the file above the repository is not the project's");
 }
 

@@ -63,8 +63,9 @@ pub enum TermKind {
 /// One term of a score. All terms of a hit sum to its score within 1e-6.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct BreakdownTerm {
-    /// Its row: index into [`Breakdown::words`].
-    pub word: usize,
+    /// Its row: index into `words` of the breakdown.
+    #[serde(rename = "word")]
+    pub row: usize,
     /// Column of the term.
     pub signal: Signal,
     /// Which component of the formula.
@@ -97,11 +98,13 @@ pub type SignalSums = [f64; 5];
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Breakdown {
     /// Rows, largest first; the last ones are pairs, general wording and rules.
-    pub words: Vec<WordRow>,
+    #[serde(rename = "words")]
+    pub rows: Vec<WordRow>,
     /// Column sums.
     pub signals: SignalSums,
     /// Every term.
-    pub parts: Vec<BreakdownTerm>,
+    #[serde(rename = "parts")]
+    pub terms: Vec<BreakdownTerm>,
 }
 
 /// Which group a result is shown in.

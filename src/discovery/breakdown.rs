@@ -44,10 +44,10 @@ pub(crate) fn breakdown(score_terms: Vec<ScoreTerm>, query: &QueryContext<'_>) -
         Row::Policy => 5,
     };
     rows.sort_by(|(a, x), (b, y)| class(a).cmp(&class(b)).then(y.sum.total_cmp(&x.sum)).then(a.cmp(b)));
-    let parts = terms
+    let terms = terms
         .into_iter()
         .map(|(row, a)| BreakdownTerm {
-            word: rows.iter().position(|(r, _)| *r == row).unwrap_or_default(),
+            row: rows.iter().position(|(r, _)| *r == row).unwrap_or_default(),
             signal: a.signal,
             kind: a.kind,
             field: a.field.map(Cow::Borrowed),
@@ -55,7 +55,7 @@ pub(crate) fn breakdown(score_terms: Vec<ScoreTerm>, query: &QueryContext<'_>) -
             value: a.value,
         })
         .collect();
-    Breakdown { words: rows.into_iter().map(|(_, row)| row).collect(), signals, parts }
+    Breakdown { rows: rows.into_iter().map(|(_, row)| row).collect(), signals, terms }
 }
 
 fn empty(row: Row, reading: &Reading) -> WordRow {

@@ -388,7 +388,7 @@ pub fn attractions(
 
 /// Returns the word of the request with the largest contribution by name and description.
 fn main_word(hit: &Hit) -> Option<String> {
-    let words = hit.breakdown.words.iter().filter(|row| row.query_word.is_some());
+    let words = hit.breakdown.rows.iter().filter(|row| row.query_word.is_some());
     let written = |row: &&super::answer::WordRow| {
         row.by_signal[Signal::Name as usize] + row.by_signal[Signal::Description as usize]
     };
@@ -513,15 +513,15 @@ fn missing(router: &Router, skill: &SkillId, query: &str) -> Result<Vec<String>,
     };
     let (answer, first) = (ask(Some(skill.clone()))?, ask(None)?);
     let points = |hit: Option<&Hit>, word: usize| {
-        let rows = hit.into_iter().flat_map(|hit| &hit.breakdown.words);
+        let rows = hit.into_iter().flat_map(|hit| &hit.breakdown.rows);
         rows.filter(|row| row.query_word == Some(word)).map(|row| row.sum).sum::<f64>()
     };
     let has = |hit: Option<&Hit>, word: usize| {
         hit.is_some_and(|hit| {
-            let rows = &hit.breakdown.words;
+            let rows = &hit.breakdown.rows;
             let mut described =
-                hit.breakdown.parts.iter().filter(|part| part.field.as_deref() == Some("description"));
-            described.any(|part| rows[part.word].query_word == Some(word))
+                hit.breakdown.terms.iter().filter(|part| part.field.as_deref() == Some("description"));
+            described.any(|part| rows[part.row].query_word == Some(word))
         })
     };
     let own = answer.results.first();

@@ -66,7 +66,7 @@ pub(crate) fn reason(
     places: &[Vec<WordPosition>; 2],
 ) -> String {
     let reading = query.reading;
-    if let Some(part) = breakdown.parts.iter().find(|p| p.kind == TermKind::Exact) {
+    if let Some(part) = breakdown.terms.iter().find(|p| p.kind == TermKind::Exact) {
         return exact_reason(part, reading, &entry.document);
     }
     let (contributions, shares_stop_words) = contributions(breakdown, reading);
@@ -152,8 +152,8 @@ fn exact_reason(part: &BreakdownTerm, reading: &Reading, document: &Document) ->
 fn contributions(breakdown: &Breakdown, reading: &Reading) -> (BTreeMap<usize, f64>, bool) {
     let mut contributions: BTreeMap<usize, f64> = BTreeMap::new();
     let mut shares_stop_words = false;
-    for part in breakdown.parts.iter().filter(|p| p.kind == TermKind::Term) {
-        match breakdown.words[part.word].query_word {
+    for part in breakdown.terms.iter().filter(|p| p.kind == TermKind::Term) {
+        match breakdown.rows[part.row].query_word {
             Some(word) if reading.is_evidence(word) => *contributions.entry(word).or_default() += part.value,
             _ => shares_stop_words = true,
         }
@@ -186,7 +186,7 @@ fn named_words(
 
 /// Returns the first words of the request that neither a term of the score nor an exclusion clause has.
 fn lacking_words(breakdown: &Breakdown, reading: &Reading, excluded: &BTreeMap<usize, String>) -> Vec<usize> {
-    let present: BTreeSet<usize> = breakdown.words.iter().filter_map(|row| row.query_word).collect();
+    let present: BTreeSet<usize> = breakdown.rows.iter().filter_map(|row| row.query_word).collect();
     let words: Vec<usize> = (0..reading.words.len()).collect();
     // Of a run of characters without spaces, a pair is not a word: only a run without any known pair is lacking.
     let runs = words.chunk_by(|_, next| reading.continues_run(*next));
@@ -364,7 +364,7 @@ fn meaning(
         reading.is_evidence(word) && !is_function_word
     };
     let mut words: Vec<(f64, usize)> = breakdown
-        .words
+        .rows
         .iter()
         .filter_map(|row| Some((row.by_signal[3], row.query_word?)))
         .filter(|(value, word)| *value > semantic * 0.15 && is_content(*word))

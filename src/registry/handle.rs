@@ -12,7 +12,7 @@ use tokio::sync::{broadcast, oneshot, watch};
 use super::roots::{RootSpec, ShippedUse, resolve};
 use super::tree::Tree;
 use super::watch::Watch;
-use super::worker::{Command, Commands, Shared, Worker};
+use super::worker::{MessageQueue, Shared, Worker, WorkerMessage};
 use super::{Catalog, Change, ScanProgress, cache};
 use skills_base::sync::RwLockExt as _;
 use skills_config::Config;
@@ -71,7 +71,7 @@ pub enum RegistryEvent {
 /// Reads the roots in the background and keeps the catalog up to date. Dropping it ends its threads.
 pub struct Registry {
     shared: Arc<Shared>,
-    commands: Commands,
+    messages: MessageQueue,
     thread: Option<JoinHandle<Tree>>,
     cache_file: PathBuf,
 }
@@ -82,7 +82,7 @@ impl Registry {
     /// # Errors
     /// Returns an error if the system cannot start a thread.
     pub fn open(settings: Settings) -> io::Result<Self> {
-        let (send, commands) = Commands::channel();
+        let (send, messages) = MessageQueue::channel();
         let shared = Arc::new(Shared {
             catalog: RwLock::new(Arc::new(Catalog::default())),
             events: broadcast::channel(256).0,
@@ -97,14 +97,14 @@ impl Registry {
         let worker = Worker {
             settings,
             shared: Arc::clone(&shared),
-            commands,
+            messages,
             events_lost: send.events_lost(),
             tree: Tree::default(),
             watch,
             unsaved: false,
         };
         let thread = std::thread::Builder::new().name("registry".to_owned()).spawn(|| worker.run())?;
-        Ok(Self { shared, commands: send, thread: Some(thread), cache_file })
+        Ok(Self { shared, messages: send, thread: Some(thread), cache_file })
     }
 
     pub fn snapshot(&self) -> Arc<Catalog> {
@@ -124,13 +124,13 @@ impl Registry {
     /// Requests a rescan of all roots; the result arrives as a change.
     pub fn rescan(&self) {
         // The thread ends only with the registry.
-        self.commands.try_send(Command::Rescan);
+        self.messages.try_send(WorkerMessage::Rescan);
     }
 
     /// Rescans all roots, and returns the snapshot afterwards.
     pub async fn reread(&self) -> Arc<Catalog> {
         let (done, read) = oneshot::channel();
-        self.commands.send(Command::Reread(done)).await;
+        self.messages.send(WorkerMessage::Reread(done)).await;
         // Fails only if the registry is dropped.
         let _ = read.await;
         self.snapshot()
@@ -165,7 +165,7 @@ impl Registry {
 impl Drop for Registry {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
-        self.commands.try_send(Command::Stop);
+        self.messages.try_send(WorkerMessage::Stop);
         match self.thread.take().map(JoinHandle::join) {
             // Freed in the meantime: a process that ends need not wait for it.
             Some(Ok(tree)) => drop(std::thread::spawn(move || drop(tree))),

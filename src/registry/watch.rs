@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use super::tree::{Key, Tree};
-use super::worker::{Command, Commands};
+use super::worker::{MessageQueue, WorkerMessage};
 
 /// File systems that do not report changes made on other machines.
 const SILENT: [&str; 12] = [
@@ -39,7 +39,7 @@ pub(super) struct Watch {
 
 impl Watch {
     /// Creates a state without watches; `None` disables watching.
-    pub fn new(send: Option<Commands>) -> Self {
+    pub fn new(send: Option<MessageQueue>) -> Self {
         let watcher = send.and_then(|send| match notify::recommended_watcher(handler(send)) {
             Ok(watcher) => Some(watcher),
             Err(error) => {
@@ -138,19 +138,19 @@ fn real_path(tree: &Tree, root: usize, path: &Path) -> PathBuf {
     })
 }
 
-fn handler(send: Commands) -> impl Fn(notify::Result<Event>) + Send + 'static {
+fn handler(send: MessageQueue) -> impl Fn(notify::Result<Event>) + Send + 'static {
     move |event| {
-        let command = match event {
+        let message = match event {
             // Caused by our own reads.
             Ok(event) if matches!(event.kind, EventKind::Access(_)) => return,
-            Ok(event) if event.need_rescan() => Command::Rescan,
-            Ok(event) => Command::Changed(event.paths),
+            Ok(event) if event.need_rescan() => WorkerMessage::Rescan,
+            Ok(event) => WorkerMessage::Changed(event.paths),
             Err(error) => {
                 tracing::warn!("file events were lost, rescanning all folders: {error}");
-                Command::Rescan
+                WorkerMessage::Rescan
             }
         };
-        send.try_send(command);
+        send.try_send(message);
     }
 }
 

@@ -30,9 +30,9 @@ const QUIET_PERIOD: Duration = Duration::from_millis(80);
 /// Maximum time to wait for the end of a burst.
 const MAX_BURST: Duration = Duration::from_millis(400);
 
-/// A command to the thread.
+/// A message to the thread.
 #[derive(Debug)]
-pub(super) enum Command {
+pub(super) enum WorkerMessage {
     /// Rescan everything.
     Rescan,
     /// Rescan everything, and report the completion.
@@ -43,40 +43,40 @@ pub(super) enum Command {
     Stop,
 }
 
-/// Maximum number of queued commands.
-const WAITING_COMMANDS: usize = 1024;
+/// Maximum number of queued messages.
+const MAX_QUEUED_MESSAGES: usize = 1024;
 
-/// The command queue of the thread. If it is full, everything is rescanned instead.
+/// The queue of messages to the thread. If it is full, everything is rescanned instead.
 #[derive(Clone)]
-pub(super) struct Commands {
-    queue: SyncSender<Command>,
+pub(super) struct MessageQueue {
+    queue: SyncSender<WorkerMessage>,
     events_lost: Arc<AtomicBool>,
 }
 
-impl Commands {
-    pub fn channel() -> (Self, Receiver<Command>) {
-        let (queue, commands) = sync_channel(WAITING_COMMANDS);
-        (Self { queue, events_lost: Arc::default() }, commands)
+impl MessageQueue {
+    pub fn channel() -> (Self, Receiver<WorkerMessage>) {
+        let (queue, messages) = sync_channel(MAX_QUEUED_MESSAGES);
+        (Self { queue, events_lost: Arc::default() }, messages)
     }
 
-    /// Returns the flag that is set when a command was dropped because the queue was full.
+    /// Returns the flag that is set when a message was dropped because the queue was full.
     pub fn events_lost(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.events_lost)
     }
 
-    /// Sends a command without waiting. The thread ends only with the registry.
-    pub fn try_send(&self, command: Command) {
-        if let Err(TrySendError::Full(_)) = self.queue.try_send(command) {
+    /// Sends a message without waiting. The thread ends only with the registry.
+    pub fn try_send(&self, message: WorkerMessage) {
+        if let Err(TrySendError::Full(_)) = self.queue.try_send(message) {
             self.events_lost.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Sends a command, waiting for space in the queue.
-    pub async fn send(&self, command: Command) {
-        if let Err(TrySendError::Full(command)) = self.queue.try_send(command) {
+    /// Sends a message, waiting for space in the queue.
+    pub async fn send(&self, message: WorkerMessage) {
+        if let Err(TrySendError::Full(message)) = self.queue.try_send(message) {
             let queue = self.queue.clone();
             // Fails only if the registry is dropped.
-            let _ = tokio::task::spawn_blocking(move || queue.send(command)).await;
+            let _ = tokio::task::spawn_blocking(move || queue.send(message)).await;
         }
     }
 }
@@ -100,8 +100,8 @@ impl Shared {
 pub(super) struct Worker {
     pub settings: Settings,
     pub shared: Arc<Shared>,
-    pub commands: Receiver<Command>,
-    /// Set when a command was dropped because the queue was full.
+    pub messages: Receiver<WorkerMessage>,
+    /// Set when a message was dropped because the queue was full.
     pub events_lost: Arc<AtomicBool>,
     pub tree: Tree,
     pub watch: Watch,
@@ -109,7 +109,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Runs until it receives a command to stop. Returns the tree, because freeing a large one takes long.
+    /// Runs until it receives [`WorkerMessage::Stop`]. Returns the tree, because freeing a large one takes long.
     pub fn run(mut self) -> Tree {
         fail_point!("first-scan");
         self.first_scan();
@@ -125,9 +125,9 @@ impl Worker {
                 self.rescan();
             }
             match self.next(polled) {
-                Ok(Command::Changed(paths)) => self.changed(paths),
-                Ok(Command::Rescan) => self.rescan(),
-                Ok(Command::Reread(done)) => {
+                Ok(WorkerMessage::Changed(paths)) => self.changed(paths),
+                Ok(WorkerMessage::Rescan) => self.rescan(),
+                Ok(WorkerMessage::Reread(done)) => {
                     self.rescan();
                     // The caller may have been canceled.
                     let _ = done.send(());
@@ -136,7 +136,7 @@ impl Worker {
                     self.rescan();
                     polled = Instant::now();
                 }
-                Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => {
+                Ok(WorkerMessage::Stop) | Err(RecvTimeoutError::Disconnected) => {
                     self.save();
                     break;
                 }
@@ -149,12 +149,12 @@ impl Worker {
         self.shared.stop.load(Ordering::Relaxed)
     }
 
-    fn next(&self, polled: Instant) -> Result<Command, RecvTimeoutError> {
+    fn next(&self, polled: Instant) -> Result<WorkerMessage, RecvTimeoutError> {
         if self.settings.watch && self.watch.needs_polling() {
             let left = self.settings.poll.saturating_sub(polled.elapsed());
-            return self.commands.recv_timeout(left);
+            return self.messages.recv_timeout(left);
         }
-        self.commands.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        self.messages.recv().map_err(|_| RecvTimeoutError::Disconnected)
     }
 
     fn first_scan(&mut self) {
@@ -268,14 +268,14 @@ impl Worker {
         let (mut all, mut requests) = (false, Vec::new());
         // Saving in an editor causes a burst of events, which is one change.
         while since.elapsed() < MAX_BURST {
-            match self.commands.recv_timeout(QUIET_PERIOD) {
-                Ok(Command::Changed(more)) => paths.extend(more),
-                Ok(Command::Rescan) => all = true,
-                Ok(Command::Reread(done)) => {
+            match self.messages.recv_timeout(QUIET_PERIOD) {
+                Ok(WorkerMessage::Changed(more)) => paths.extend(more),
+                Ok(WorkerMessage::Rescan) => all = true,
+                Ok(WorkerMessage::Reread(done)) => {
                     requests.push(done);
                     break;
                 }
-                Ok(Command::Stop) => {
+                Ok(WorkerMessage::Stop) => {
                     self.shared.stop.store(true, Ordering::Relaxed);
                     return;
                 }

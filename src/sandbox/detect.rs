@@ -12,7 +12,7 @@ use super::identity;
 use super::interpreter::Table;
 use super::plan::{
     CallFilter, Disk, FileAccess, Findings, LaunchMessage, PROBE_FILE, Plan, ResourceLimits, ScriptEnd,
-    Verdict, receive, send,
+    SupervisorReport, receive, send,
 };
 use super::report::{Evidence, Report};
 use super::workdir::WorkDir;
@@ -117,8 +117,8 @@ fn probe(
         syscalls: Some(CallFilter { freeze_metadata: owner.is_none() && wrapper.is_none() }),
         probe: Some(outside),
     };
-    let (findings, verdict) = run_helper(helper, &LaunchMessage { plan, stdin: 0, wrapper: wrapping })?;
-    Ok(mechanisms_from(findings, &verdict, wrapper))
+    let (findings, report) = run_helper(helper, &LaunchMessage { plan, stdin: 0, wrapper: wrapping })?;
+    Ok(mechanisms_from(findings, &report, wrapper))
 }
 
 /// Limits of the probe: all of them, none of them restrictive.
@@ -131,10 +131,10 @@ const PROBE_LIMITS: ResourceLimits = ResourceLimits {
     tasks: 1 << 20,
 };
 
-fn mechanisms_from(findings: Findings, verdict: &Verdict, wrapper: Option<&Path>) -> Mechanisms {
+fn mechanisms_from(findings: Findings, report: &SupervisorReport, wrapper: Option<&Path>) -> Mechanisms {
     let evidence = Evidence {
-        adopts: verdict.adopts,
-        disk: verdict.disk.clone().map(|disk| disk.error.map_or(Ok(()), Err)),
+        adopts: report.adopts,
+        disk: report.disk.clone().map(|disk| disk.error.map_or(Ok(()), Err)),
         wrapper: wrapper.map(|_| Ok(())),
         seatbelt: cfg!(target_os = "macos"),
         findings,
@@ -153,7 +153,7 @@ fn mechanisms_from(findings: Findings, verdict: &Verdict, wrapper: Option<&Path>
 }
 
 /// Starts a supervisor for a probe and reads both of its responses.
-fn run_helper(helper: &Path, message: &LaunchMessage) -> Result<(Findings, Verdict), String> {
+fn run_helper(helper: &Path, message: &LaunchMessage) -> Result<(Findings, SupervisorReport), String> {
     let failed = |error: std::io::Error| format!("the helper {} does not respond: {error}", helper.display());
     let (mut ours, theirs) = UnixStream::pair().map_err(failed)?;
     ours.set_read_timeout(Some(PROBE_TIMEOUT)).map_err(failed)?;
@@ -166,18 +166,18 @@ fn run_helper(helper: &Path, message: &LaunchMessage) -> Result<(Findings, Verdi
         .stderr(Stdio::piped())
         .spawn()
         .map_err(failed)?;
-    let verdict = send(&mut ours, message).and_then(|()| receive::<Verdict>(&mut ours));
-    if verdict.is_err() {
+    let report = send(&mut ours, message).and_then(|()| receive::<SupervisorReport>(&mut ours));
+    if report.is_err() {
         let _ = child.kill();
     }
     let output = child.wait_with_output().map_err(failed)?;
-    let verdict = verdict.map_err(failed)?;
-    if let ScriptEnd::NotStarted(why) = &verdict.end {
+    let report = report.map_err(failed)?;
+    if let ScriptEnd::NotStarted(why) = &report.end {
         return Err(format!("{why} {}", String::from_utf8_lossy(&output.stderr).trim()));
     }
     let findings = serde_json::from_slice(&output.stdout)
-        .map_err(|error| format!("the helper's findings: {error}; {:?}", verdict.end))?;
-    Ok((findings, verdict))
+        .map_err(|error| format!("the helper's findings: {error}; {:?}", report.end))?;
+    Ok((findings, report))
 }
 
 /// Resolves the helper's path for use by another program, for which `/proc/self/exe` would be its own executable.

@@ -21,7 +21,7 @@ use super::error::SandboxError;
 use super::helper::{HELPER_ARG, SUPERVISOR_ARG};
 use super::outcome::{DiskLimit, End, ExceededLimit, Stream};
 use super::output_stream::{Channel, LineBuffer, OutputListener};
-use super::plan::{KILL, LaunchMessage, Plan, STOP, ScriptEnd, Verdict, frame};
+use super::plan::{KILL, LaunchMessage, Plan, STOP, ScriptEnd, SupervisorReport, frame};
 use super::spec::Limits;
 use super::workdir::{POLL_INTERVAL, WorkDir};
 use skills_base::sync::MutexExt as _;
@@ -88,12 +88,12 @@ pub async fn run_isolated(
         from.read_exact(&mut length).await?;
         let mut body = vec![0; u32::from_le_bytes(length).min(1 << 20) as usize];
         from.read_exact(&mut body).await?;
-        Ok::<Verdict, io::Error>(serde_json::from_slice(&body)?)
+        Ok::<SupervisorReport, io::Error>(serde_json::from_slice(&body)?)
     };
     let (answer, stopped) =
         supervise(answer, &mut ChildControl::Supervisor(to), limits, counted, cancel).await;
-    let verdict = match answer {
-        Some(Ok(verdict)) => verdict,
+    let report = match answer {
+        Some(Ok(report)) => report,
         Some(Err(error)) => {
             let _ = child.start_kill();
             let (_, stderr) = output.collect().await;
@@ -106,11 +106,11 @@ pub async fn run_isolated(
             });
         }
     };
-    // The verdict was the last message; only reaping is left.
+    // The report was the last message; only reaping is left.
     let _ = timeout(HELPER_TIMEOUT, child.wait()).await;
     let duration = started.elapsed();
     let (stdout, stderr) = output.collect().await;
-    let end = match verdict.end {
+    let end = match report.end {
         ScriptEnd::Exited(code) => End::ExitCode(code),
         ScriptEnd::Signaled(signal) => End::Signal(signal),
         ScriptEnd::NotStarted(why) => {
@@ -119,7 +119,7 @@ pub async fn run_isolated(
             return Err(SandboxError::NotStarted { why });
         }
     };
-    let disk = verdict.disk.unwrap_or_default();
+    let disk = report.disk.unwrap_or_default();
     if let Some(why) = disk.error {
         return Err(SandboxError::FilesLost { why });
     }
@@ -129,7 +129,7 @@ pub async fn run_isolated(
         _ => stopped.exceeded.or_else(|| find_exceeded_limit(counted?, limits)),
     };
     let StopReason { timed_out, canceled, .. } = stopped;
-    let (leftovers, truncated) = (verdict.leftovers, disk.truncated);
+    let (leftovers, truncated) = (report.leftovers, disk.truncated);
     Ok(LaunchResult { end, stdout, stderr, timed_out, canceled, duration, leftovers, exceeded, truncated })
 }
 

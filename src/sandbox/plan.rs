@@ -122,7 +122,7 @@ pub struct CallFilter {
 
 /// From the supervisor to the program, after everything has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Verdict {
+pub struct SupervisorReport {
     pub end: ScriptEnd,
     /// Number of processes killed after the script's own had ended.
     pub leftovers: u32,
@@ -201,17 +201,17 @@ mod tests {
 
     #[test]
     fn message_ends_before_the_next_bytes() {
-        let verdict = Verdict { end: ScriptEnd::Signaled(9), leftovers: 2, adopts: true, disk: None };
-        let mut wire = frame(&verdict).expect("small");
+        let report = SupervisorReport { end: ScriptEnd::Signaled(9), leftovers: 2, adopts: true, disk: None };
+        let mut wire = frame(&report).expect("small");
         wire.extend_from_slice(b"rest");
         let mut reader = wire.as_slice();
-        assert_eq!(receive::<Verdict>(&mut reader).expect("whole"), verdict);
+        assert_eq!(receive::<SupervisorReport>(&mut reader).expect("whole"), report);
         assert_eq!(reader, b"rest");
     }
 
     #[test]
     fn invalid_length_is_rejected_before_allocation() {
         let mut wire: &[u8] = &[0xff, 0xff, 0xff, 0xff, b'{'];
-        assert!(receive::<Verdict>(&mut wire).is_err());
+        assert!(receive::<SupervisorReport>(&mut wire).is_err());
     }
 }

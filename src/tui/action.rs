@@ -105,11 +105,12 @@ pub enum Action {
     Compare,
     ShowCheckpoint,
     #[strum(serialize = "read-whole")]
-    View,
+    Read,
     ShowBoard,
     SaveView,
     AddTerm,
     SortRuns,
+    ZoomIn,
     ZoomOut,
     Drain,
     // golden
@@ -235,6 +236,12 @@ impl Command {
     /// Returns the commands that move a cursor, except for the one that the footer shows.
     pub fn moves() -> [Self; 5] {
         [Action::Up, Action::PageUp, Action::PageDown, Action::Top, Action::Bottom]
+            .map(|action| Self::hidden(action, "move"))
+    }
+
+    /// Returns the commands that move a cursor.
+    pub fn all_moves() -> [Self; 6] {
+        [Action::Up, Action::Down, Action::PageUp, Action::PageDown, Action::Top, Action::Bottom]
             .map(|action| Self::hidden(action, "move"))
     }
 }

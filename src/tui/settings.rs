@@ -107,7 +107,7 @@ impl Settings {
             },
             runs: config.runs.clone(),
             reduced_motion: config.reduced_motion,
-            progress: config.terminal.progress && !config.line_mode,
+            progress: config.terminal.progress && !config.plain,
             passing: config.store.as_deref() == Some(skills_config::MEMORY_STORE),
             theme_dir: Some(config.dirs.config.join("themes")),
             state_file: Some(config.dirs.state.join("workbench.yaml")),

@@ -12,13 +12,13 @@ fn matching_skill_wins_and_terms_sum_to_its_score() {
     assert_eq!(first.group, Group::Primary);
     assert!(first.reason.starts_with("name and description contain “tables” and “pdf”"), "{}", first.reason);
     for hit in &answer.results {
-        let sum: f64 = hit.breakdown.parts.iter().map(|p| p.value).sum();
+        let sum: f64 = hit.breakdown.terms.iter().map(|p| p.value).sum();
         assert!((sum - hit.score).abs() < 1e-6, "{}: {sum} for {}", hit.skill_id, hit.score);
-        let rows: f64 = hit.breakdown.words.iter().map(|r| r.sum).sum();
+        let rows: f64 = hit.breakdown.rows.iter().map(|r| r.sum).sum();
         let columns: f64 = hit.breakdown.signals.iter().sum();
         assert!((rows - sum).abs() < 1e-9 && (columns - sum).abs() < 1e-9);
     }
-    let labels: Vec<&str> = first.breakdown.words.iter().map(|r| r.label.as_str()).collect();
+    let labels: Vec<&str> = first.breakdown.rows.iter().map(|r| r.label.as_str()).collect();
     assert!(labels.contains(&"spreadsheet") && labels.contains(&"general wording"), "{labels:?}");
     assert_eq!(labels.last(), Some(&"rules"));
 }
@@ -117,7 +117,7 @@ fn read_only_request_prefers_a_read_only_skill() {
     let term = |intent: &str| {
         let answer = ask(&router(), intent);
         let hit = answer.results.into_iter().find(|h| h.skill_id.as_str() == "lamp-state").unwrap();
-        hit.breakdown.parts.iter().any(|p| p.label == "read only")
+        hit.breakdown.terms.iter().any(|p| p.label == "read only")
     };
     assert!(term("show which lamps are on"));
     assert!(!term("switch the lamps on"));

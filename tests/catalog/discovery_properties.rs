@@ -135,10 +135,10 @@ proptest! {
         let Some(answer) = ask(&router, &intent, with_body) else { return Ok(()) };
         prop_assert!(answer.results.windows(2).all(|w| w[0].score >= w[1].score));
         for hit in &answer.results {
-            let parts: f64 = hit.breakdown.parts.iter().map(|p| p.value).sum();
-            let rows: f64 = hit.breakdown.words.iter().map(|r| r.sum).sum();
+            let parts: f64 = hit.breakdown.terms.iter().map(|p| p.value).sum();
+            let rows: f64 = hit.breakdown.rows.iter().map(|r| r.sum).sum();
             let columns: f64 = hit.breakdown.signals.iter().sum();
-            let cells: f64 = hit.breakdown.words.iter().flat_map(|r| r.by_signal).sum();
+            let cells: f64 = hit.breakdown.rows.iter().flat_map(|r| r.by_signal).sum();
             for sum in [parts, rows, columns, cells] {
                 prop_assert!((sum - hit.score).abs() < 1e-6, "{} for {}", sum, hit.score);
             }
@@ -280,10 +280,10 @@ proptest! {
         if answer.fit != Fit::None {
             prop_assert!(first.is_some_and(|hit| Some(hit.score) >= min_confidence));
             let content = answer.words.iter().any(|word| !word.stop);
-            let named = first.is_some_and(|hit| hit.breakdown.parts.iter().any(|p| p.kind == TermKind::Exact));
+            let named = first.is_some_and(|hit| hit.breakdown.terms.iter().any(|p| p.kind == TermKind::Exact));
             prop_assert!(content || named, "only stop words");
             let is_stop = |row: &&WordRow| row.query_word.is_some_and(|at| answer.words[at].stop);
-            let rest = |hit: &Hit| hit.score - hit.breakdown.words.iter().filter(is_stop).map(|row| row.sum).sum::<f64>();
+            let rest = |hit: &Hit| hit.score - hit.breakdown.rows.iter().filter(is_stop).map(|row| row.sum).sum::<f64>();
             if answer.fit > Fit::Low && !named {
                 prop_assert!(first.map(rest) >= min_confidence, "only with stop words: {}", answer.verdict.sentence);
             }
@@ -300,7 +300,7 @@ proptest! {
         router.update(documents, &[]);
         let policy = if strict { Policy::Strict } else { Policy::Blended };
         let answer = router.discover(&Request { intent, policy, ..Request::default() }).unwrap();
-        let exact = |hit: &Hit| hit.breakdown.parts.iter().any(|part| part.kind == TermKind::Exact);
+        let exact = |hit: &Hit| hit.breakdown.terms.iter().any(|part| part.kind == TermKind::Exact);
         if !answer.results.first().is_some_and(exact) {
             prop_assert_eq!(answer.fit, Fit::None, "{}", answer.verdict.sentence);
         }

@@ -103,7 +103,7 @@ fn reasons_quote_words_as_interpreted() {
     assert!(matches!(&answer.words[2].correction, Some(Correction::Typo(word)) if word == "tables"));
     let clauses = hit.reason.strip_prefix("“tabels” was read as “tables”; ");
     assert!(clauses.is_some_and(|clauses| !clauses.contains("tabels")), "{}", hit.reason);
-    let labels: Vec<&str> = hit.breakdown.words.iter().map(|row| row.label.as_str()).collect();
+    let labels: Vec<&str> = hit.breakdown.rows.iter().map(|row| row.label.as_str()).collect();
     assert!(labels.contains(&"tables") && !labels.contains(&"tabels"), "{labels:?}");
 }
 

@@ -53,19 +53,19 @@ pub fn breakdown(rows: &[GivenRow], rules: &[(TermKind, &str, f64)]) -> Breakdow
         .collect();
     let mut parts = Vec::new();
     let signals = [Signal::Name, Signal::Description, Signal::Body, Signal::Semantic, Signal::Rule];
-    for (word, row) in words.iter().enumerate() {
+    for (at, row) in words.iter().enumerate() {
         for (signal, value) in signals.into_iter().zip(row.by_signal).filter(|(_, v)| *v != 0.0) {
             let label = row.label.clone();
-            parts.push(BreakdownTerm { word, signal, kind: TermKind::Term, field: None, label, value });
+            parts.push(BreakdownTerm { row: at, signal, kind: TermKind::Term, field: None, label, value });
         }
     }
     if !rules.is_empty() {
-        let word = words.len();
+        let row = words.len();
         let sum: f64 = rules.iter().map(|(.., v)| v).sum();
         for (kind, label, value) in rules {
             let label = (*label).to_owned();
             parts.push(BreakdownTerm {
-                word,
+                row,
                 signal: Signal::Rule,
                 kind: *kind,
                 field: None,
@@ -86,7 +86,7 @@ pub fn breakdown(rows: &[GivenRow], rules: &[(TermKind, &str, f64)]) -> Breakdow
             *sum += value;
         }
     }
-    Breakdown { words, signals: sums, parts }
+    Breakdown { rows: words, signals: sums, terms: parts }
 }
 
 pub fn hit(id: &str, group: Group, description: &str, status: &str, breakdown: Breakdown) -> Hit {

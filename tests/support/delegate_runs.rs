@@ -47,12 +47,34 @@ macro_rules! delegate_runs {
                 self.$part.run_checkpoints(run, before, limit).await
             }
 
-            async fn send_command(
+            async fn command_as(
                 &self,
                 run: &str,
                 command: skills_api::RunCommand,
+                principal: Option<skills_api::operations::Principal>,
             ) -> Result<skills_api::CommandResult, skills_api::Error> {
-                self.$part.send_command(run, command).await
+                self.$part.command_as(run, command, principal).await
+            }
+
+            async fn record_expired_waits(&self) -> Result<(), skills_api::Error> {
+                self.$part.record_expired_waits().await
+            }
+
+            async fn launch_until(
+                &self,
+                request: skills_api::LaunchRequest,
+                leave: tokio_util::sync::CancellationToken,
+            ) -> Result<skills_api::Launched, skills_api::Error> {
+                self.$part.launch_until(request, leave).await
+            }
+
+            async fn attach_until(
+                &self,
+                request: skills_api::AttachRequest,
+                leave: tokio_util::sync::CancellationToken,
+                observer: skills_api::operations::RunObserver,
+            ) -> Result<skills_api::Attached, skills_api::Error> {
+                self.$part.attach_until(request, leave, observer).await
             }
 
             async fn run_events(

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use skills_api::operations::CheckpointList;
+use skills_api::operations::{CheckpointList, Principal};
 use skills_api::{
     AttachCheck, AttachCheckResult, AttachPreview, AttachRequest, Attached, Board, CapabilityExplanation,
     CapabilityRequest, Code, CommandResult, ContractView, Error, FacetList, LaunchRequest, Launched,
@@ -222,7 +222,12 @@ impl RunClient for FakeRuns {
         Ok(book.runs[book.position(run)?].clone())
     }
 
-    async fn send_command(&self, run: &str, command: RunCommand) -> Result<CommandResult, Error> {
+    async fn command_as(
+        &self,
+        run: &str,
+        command: RunCommand,
+        _principal: Option<Principal>,
+    ) -> Result<CommandResult, Error> {
         self.refused()?;
         self.commands.lock().unwrap().push((run.to_owned(), command.clone()));
         let mut book = self.book();

@@ -160,7 +160,7 @@ impl Local {
         // One request that every matcher has to answer shows which of them work here.
         let probe = Request { intent: "read a file".to_owned(), ..self.usual_request() };
         if let Ok(answer) = self.discover(probe).await {
-            checks.extend(health_checks::links(&answer.matchers));
+            checks.extend(health_checks::matchers(&answer.matchers));
         }
         checks.extend(health_checks::core(&self.diagnostics().await?));
         let index = self.shared.cache.locked().clone();
@@ -227,7 +227,7 @@ fn router(config: &Config, generous_time_limits: bool) -> Result<Router, Error> 
     let weights = Weights::shipped()
         .map_err(|e| Error::new(Code::InternalError, format!("cannot load the ranking weights: {e}")))?;
     Router::new(if generous_time_limits { weights.with_generous_time_limits() } else { weights })
-        .without_matchers(config.links.off())
+        .without_matchers(config.matchers.off())
         .map_err(|e| Error::new(Code::InvalidRequest, e.to_string()))
 }
 

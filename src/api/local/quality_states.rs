@@ -140,9 +140,9 @@ impl Governance {
 impl EvidenceContext {
     fn facts(&self, skill: &Arc<Skill>) -> Facts {
         let (errors, warnings) = self.findings.get(&skill.id).copied().unwrap_or_default();
-        let verdict = policies::verdict(&self.policy, &self.catalog, skill);
+        let result = policies::policy_result(&self.policy, &self.catalog, skill);
         let denied =
-            (!verdict.allowed).then(|| verdict.denied_by.unwrap_or_else(|| "no rule allows it".to_owned()));
+            (!result.allowed).then(|| result.denied_by.unwrap_or_else(|| "no rule allows it".to_owned()));
         Facts {
             errors,
             warnings,

@@ -1,4 +1,4 @@
-//! Trust and policy in this process: what trusting a folder or skill would allow, pins, verdicts, explanations.
+//! Trust and policy in this process: what trusting a folder or skill would allow, pins, results of the policy, explanations.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -202,7 +202,7 @@ impl PolicyViews {
         };
         let explain = |skill: &Arc<Skill>| PolicyExplanation {
             skill_id: skill.id.clone(),
-            verdict: policies::verdict(&policy, &catalog, skill),
+            result: policies::policy_result(&policy, &catalog, skill),
             approvals: policies::approval_rules(&policy, &catalog, skill),
             ranking: answers.as_ref().map(|(with, without)| PolicyRanking {
                 with: place(with, &skill.id),
@@ -214,8 +214,8 @@ impl PolicyViews {
         } else {
             let all = catalog.all_skills().map(explain);
             let touched = |explanation: &PolicyExplanation| {
-                let has_rules = !(explanation.verdict.rules.is_empty() && explanation.approvals.is_empty());
-                let matters = has_rules || !explanation.verdict.allowed;
+                let has_rules = !(explanation.result.rules.is_empty() && explanation.approvals.is_empty());
+                let matters = has_rules || !explanation.result.allowed;
                 let ranked =
                     explanation.ranking.is_none_or(|ranking| ranking.with.or(ranking.without).is_some());
                 matters && ranked
@@ -254,8 +254,8 @@ impl Facts {
         let Some(skill) = catalog.by_id(summary.skill_id.as_str()) else { return };
         summary.trusted = self.trust.state(&skill.root_dir).summary();
         summary.has_contract = self.contracts.has(&skill.root_dir);
-        let verdict = policies::verdict(&self.policy, catalog, skill);
-        summary.needs_approval = verdict.require_approval.is_some();
+        let result = policies::policy_result(&self.policy, catalog, skill);
+        summary.needs_approval = result.require_approval.is_some();
     }
 }
 

@@ -25,16 +25,16 @@ macro_rules! arguments {
 
 arguments! {
     /// No arguments.
-    Nothing {}
+    NoArguments {}
 
     /// A skill.
-    OneSkill {
+    SkillArguments {
         /// Id, unambiguous name, or location.
         skill_id: String,
     }
 
     /// Two skills.
-    SkillPair {
+    SkillPairArguments {
         /// Id, unambiguous name, or location.
         skill_id: String,
         /// The other skill: id, unambiguous name, or location.
@@ -42,7 +42,7 @@ arguments! {
     }
 
     /// A file of a skill.
-    SkillFile {
+    SkillFileArguments {
         /// Id, unambiguous name, or location.
         skill_id: String,
         /// Path inside the bundle, `/` between parts.
@@ -50,7 +50,7 @@ arguments! {
     }
 
     /// Lines of a skill that match words of a request.
-    SkillLines {
+    SkillLinesArguments {
         /// Id, unambiguous name, or location.
         skill_id: String,
         /// What to search for.
@@ -62,19 +62,19 @@ arguments! {
     }
 
     /// Several skills.
-    SeveralSkills {
+    SeveralSkillsArguments {
         /// Their ids.
         skills: Vec<SkillId>,
     }
 
     /// A proposal.
-    OneProposal {
+    ProposalArguments {
         /// Id of the proposal.
         proposal_id: String,
     }
 
     /// The approval of a proposal. Without both digests, the response is 428 with the complete body to send.
-    ProposalApproval {
+    ProposalApprovalArguments {
         /// Id of the proposal.
         proposal_id: String,
         /// Digest of the proposal that was reviewed: `proposal_digest` of the proposal. Nothing else is approved.
@@ -94,7 +94,7 @@ arguments! {
     }
 
     /// A command on a proposal.
-    ProposalCommand {
+    ProposalCommandArguments {
         /// Id of the proposal.
         proposal_id: String,
         /// Who decides, if the caller is not authenticated.
@@ -106,7 +106,7 @@ arguments! {
     }
 
     /// A client.
-    OneClient {
+    ClientArguments {
         /// Id of its profile.
         client: String,
     }
@@ -123,13 +123,13 @@ arguments! {
     }
 
     /// A capability.
-    OneCapability {
+    CapabilityArguments {
         /// Id of the capability.
         capability_id: String,
     }
 
     /// A capability to execute through one binding.
-    Activation {
+    ActivationArguments {
         /// Id of the capability.
         capability_id: String,
         /// Id of the binding; null restores the default.
@@ -138,7 +138,7 @@ arguments! {
     }
 
     /// References to complete.
-    TargetsLike {
+    TargetsArguments {
         /// Type of the target.
         target_type: AttachTarget,
         /// Part of the reference.
@@ -152,7 +152,7 @@ arguments! {
     }
 
     /// Content to store.
-    ArtifactContent {
+    ArtifactArguments {
         /// File name, without folders.
         #[schemars(length(min = 1, max = 255))]
         name: String,
@@ -199,7 +199,7 @@ arguments! {
     }
 
     /// A run.
-    OneRun {
+    RunArguments {
         /// Its id, or a unique prefix or suffix of it.
         run_id: String,
     }
@@ -213,7 +213,7 @@ arguments! {
     }
 
     /// Checkpoints of a run.
-    RunCheckpoints {
+    RunCheckpointsArguments {
         /// Id of the run.
         run_id: String,
         /// Only those before this number: the first one of a page leads to the page before it.
@@ -226,7 +226,7 @@ arguments! {
     }
 
     /// Events of a run.
-    RunEvents {
+    RunEventsArguments {
         /// Id of the run.
         run_id: String,
         /// Only those after this number of the run.
@@ -243,7 +243,7 @@ arguments! {
     }
 
     /// Events of all runs.
-    AllEvents {
+    AllEventsArguments {
         /// Only those after this number over all runs.
         #[serde(default)]
         after: u64,
@@ -258,7 +258,7 @@ arguments! {
     }
 
     /// An approval. Without step and digest, the response is 428 with the complete body to send.
-    Approval {
+    ApprovalArguments {
         /// Id of the run.
         run_id: String,
         /// The step to approve: `sheet.step` of the run.
@@ -280,7 +280,7 @@ arguments! {
     }
 
     /// A denial. Without the step, the response is 428 with the complete body to send.
-    Denial {
+    DenialArguments {
         /// Id of the run.
         run_id: String,
         /// The step to deny: `sheet.step` of the run.
@@ -301,7 +301,7 @@ arguments! {
     }
 
     /// A run to resume.
-    Resumption {
+    ResumeArguments {
         /// Id of the run.
         run_id: String,
         /// From this checkpoint instead of the newest.
@@ -318,7 +318,7 @@ arguments! {
     }
 
     /// A run to replay or fork.
-    Branch {
+    BranchArguments {
         /// Id of the run.
         run_id: String,
         /// From this checkpoint instead of the newest.
@@ -382,7 +382,7 @@ arguments! {
     }
 
     /// A run to assign.
-    Assignment {
+    AssignArguments {
         /// Its id, or a unique prefix or suffix of it.
         run_id: String,
         /// The person; if omitted, the run is unassigned.
@@ -425,7 +425,7 @@ arguments! {
     }
 
     /// A view to delete.
-    ViewName {
+    ViewNameArguments {
         /// Name of the view.
         #[schemars(length(min = 1, max = 40))]
         name: String,
@@ -435,7 +435,7 @@ arguments! {
     }
 
     /// How many.
-    AtMost {
+    LimitArguments {
         /// Maximum number of entries.
         #[serde(default = "page", deserialize_with = "page_limit")]
         #[schemars(range(min = 1, max = 1_000))]
@@ -443,13 +443,13 @@ arguments! {
     }
 
     /// A session.
-    OneSession {
+    SessionArguments {
         /// Its id, or a unique prefix or suffix of it.
         session_id: String,
     }
 
     /// Settings of a session to change.
-    SessionChange {
+    SessionChangeArguments {
         /// Id of the session.
         session_id: String,
         /// What to change.
@@ -458,7 +458,7 @@ arguments! {
     }
 
     /// A message.
-    Message {
+    MessageArguments {
         /// Id of the session.
         session_id: String,
         /// Role of the author.
@@ -470,7 +470,7 @@ arguments! {
     }
 
     /// A call of a runtime tool.
-    ToolCall {
+    ToolCallArguments {
         /// Id of the session.
         session_id: String,
         /// `skills.list`, `skills.load`, `skills.unload`, `skills.read` or `skills.run_script`.
@@ -489,7 +489,7 @@ arguments! {
     }
 
     /// A call to compose.
-    Composition {
+    ComposeArguments {
         /// Id of the session.
         session_id: String,
         /// Record it as the last call, for comparison.
@@ -498,7 +498,7 @@ arguments! {
     }
 
     /// A request to export.
-    Export {
+    ExportArguments {
         /// Id of the session.
         session_id: String,
         /// The API of the format.
@@ -591,19 +591,19 @@ macro_rules! launches {
 
 launches! {
     /// A capability to execute.
-    CapabilityCall {
+    CapabilityCallArguments {
         /// Its id.
         capability_id: String,
     }
 
     /// A skill to be executed.
-    Execution {
+    ExecuteArguments {
         /// Id, unambiguous name, or location.
         skill_id: String,
     }
 
     /// A skill to be attached.
-    Attachment {
+    AttachArguments {
         /// Id, unambiguous name, or location.
         skill_id: String,
         /// `task`, `run`, `output`, `transcript` or `artifact`.

@@ -1,7 +1,9 @@
 //! Operations on capabilities: list, explain, activate and execute them.
 
 use super::answers::CapabilityList;
-use super::arguments::{Activation, CapabilityCall, LaunchFields, Nothing, OneCapability};
+use super::arguments::{
+    ActivationArguments, CapabilityArguments, CapabilityCallArguments, LaunchFields, NoArguments,
+};
 use super::runs::MUTATING_HINTS;
 use super::{CallContext, Hints, Operation, Route, Scope, execute};
 use crate::{CapabilityExplanation, CapabilityRequest, Error, Launched};
@@ -13,7 +15,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/capabilities"),
             Scope::Read,
             "Lists the ids of all capabilities.",
-            |context: CallContext, _: Nothing| async move {
+            |context: CallContext, _: NoArguments| async move {
                 Ok(CapabilityList { capabilities: context.service.core.capabilities().await? })
             },
         ),
@@ -22,7 +24,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::post("/v1/capabilities/{capability_id}/explain"),
             Scope::Read,
             "Shows which binding implements a capability, and why not the others.",
-            |context: CallContext, one: OneCapability| async move {
+            |context: CallContext, one: CapabilityArguments| async move {
                 let explained = context.service.core.explain_capability(&one.capability_id).await?;
                 Ok(if context.caller.may(Scope::Admin) { explained } else { without_places(explained) })
             },
@@ -34,7 +36,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::post("/v1/capabilities/{capability_id}/execute"),
             Scope::Run,
             "Executes a capability as a run of one step, with its gates, and returns its outputs.",
-            |context: CallContext, ask: CapabilityCall| async move {
+            |context: CallContext, ask: CapabilityCallArguments| async move {
                 let trace = ask.include_trace;
                 let mut request = request(&context, ask)?;
                 // Waited for below, where the caller can leave.
@@ -50,7 +52,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::post("/v1/capabilities/{capability_id}/execute/async"),
             Scope::Run,
             "Launches a capability as a run of one step and returns the run.",
-            |context: CallContext, ask: CapabilityCall| async move {
+            |context: CallContext, ask: CapabilityCallArguments| async move {
                 let mut request = request(&context, ask)?;
                 let wait = std::mem::take(&mut request.options.wait);
                 let launched = context.service.core.execute_capability(request).await?;
@@ -72,7 +74,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::put("/v1/capabilities/{capability_id}/binding"),
             Scope::Admin,
             "Sets or resets the binding for a capability.",
-            |context: CallContext, ask: Activation| async move {
+            |context: CallContext, ask: ActivationArguments| async move {
                 let by = context.caller.name(None);
                 context.service.core.activate(&ask.capability_id, ask.binding.as_deref(), by).await
             },
@@ -81,7 +83,7 @@ pub(super) fn operations() -> Vec<Operation> {
     ]
 }
 
-fn request(context: &CallContext, mut ask: CapabilityCall) -> Result<CapabilityRequest, Error> {
+fn request(context: &CallContext, mut ask: CapabilityCallArguments) -> Result<CapabilityRequest, Error> {
     let LaunchFields { inputs, options, started_by } = ask.take_launch_fields(&context.caller)?;
     Ok(CapabilityRequest { capability: ask.capability_id, inputs, options, started_by })
 }

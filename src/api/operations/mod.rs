@@ -55,6 +55,7 @@ pub use answers::{
 pub use disclosure::{may_hold_details, remove_details};
 pub use normalize::{difference, normalize_volatile_fields};
 pub use plain_schema::simplify;
+use principal_limits::CallKind;
 pub use principal_limits::{
     LARGE_BODY_BYTES, LARGE_RESPONSE_BYTES, Permit, call_permit, complete_result_permit, event_page_permit,
     large_body_permit, large_response_permit, large_wait_permit, limited_call, response_permit,
@@ -318,6 +319,10 @@ pub struct Operation {
     /// Page size of a tool call without `limit`: the result has to fit into the model's context and the limits of
     /// clients.
     pub page: Option<usize>,
+    /// Whether the result depends on the skills, so that it has to wait for the first scan of the roots.
+    needs_catalog: bool,
+    /// What its calls count as, in addition to requests.
+    counts_as: CallKind,
     arguments: fn(&mut SchemaGenerator) -> Schema,
     answer: fn(&mut SchemaGenerator) -> Schema,
     plan: OnceLock<query::Plan>,
@@ -395,6 +400,8 @@ impl Operation {
             waits: false,
             max_body: MAX_BODY,
             page: None,
+            needs_catalog: true,
+            counts_as: CallKind::Request,
             plan: OnceLock::new(),
             // The object itself, not a reference to it, because common fields are added to every body.
             arguments: A::json_schema,
@@ -476,6 +483,31 @@ impl Operation {
     /// Sets the page size of tool calls.
     fn pages(mut self, items: usize) -> Self {
         self.page = Some(items);
+        self
+    }
+
+    /// Makes it available while a service that has just started still reads its skills: it is about the process, or
+    /// about existing runs.
+    fn without_catalog(mut self) -> Self {
+        self.needs_catalog = false;
+        self
+    }
+
+    /// Marks it as a read of complete runs or sessions, or of thousands of runs.
+    fn large_read(mut self) -> Self {
+        self.counts_as = CallKind::LargeRead;
+        self
+    }
+
+    /// Marks it as one that reads the catalog as clients do.
+    fn client_view(mut self) -> Self {
+        self.counts_as = CallKind::ClientView;
+        self
+    }
+
+    /// Marks it as one that copies a run.
+    fn fork(mut self) -> Self {
+        self.counts_as = CallKind::Fork;
         self
     }
 
@@ -626,11 +658,6 @@ impl Operation {
         }
     }
 
-    /// Returns whether the result depends on the skills, so that it has to wait for the first scan of the roots.
-    pub fn needs_catalog(&self) -> bool {
-        !INDEPENDENT_OF_CATALOG.contains(&self.name)
-    }
-
     /// Rejects unauthorized callers, waits for the catalog if it is needed, and returns the caller with the trace id of
     /// the call. A failure is logged.
     async fn admit(
@@ -642,7 +669,7 @@ impl Operation {
         let started = Instant::now();
         let admitted = async {
             self.may(caller)?;
-            if self.needs_catalog() {
+            if self.needs_catalog {
                 service.core.wait_for_catalog().await?;
             }
             let caller = self.traced(caller, arguments)?;
@@ -698,39 +725,6 @@ impl Operation {
         Ok(())
     }
 }
-
-/// Operations that are available while a service that has just started still reads its skills: about the process, and
-/// about existing runs.
-const INDEPENDENT_OF_CATALOG: [&str; 28] = [
-    "runtime.health",
-    "runtime.caller",
-    "runtime.metrics",
-    "skill.diagnostics",
-    "skill.metrics.reset",
-    "skill.rescan",
-    "client.list",
-    "proposal.deny",
-    "run.list",
-    "run.show",
-    "run.checkpoints",
-    "run.events",
-    "run.status",
-    "run.deny",
-    "run.signal",
-    "run.cancel",
-    "run.cancel_legacy",
-    "event.list",
-    "event.newest",
-    "run.board",
-    "run.facets",
-    "run.log",
-    "run.assign",
-    "worker.list",
-    "worker.drain",
-    "view.list",
-    "view.save",
-    "view.delete",
-];
 
 /// Removes what a caller without the scope `admin` may not see.
 fn remove_private(caller: &Caller, answer: &mut Value) {

@@ -1,8 +1,8 @@
 //! Operations for operators: the board, workers, facets, saved views, logs of steps, assignments.
 
 use super::arguments::{
-    Assignment, BoardArguments, DrainArguments, FacetsArguments, LogArguments, Nothing, ViewArguments,
-    ViewName,
+    AssignArguments, BoardArguments, DrainArguments, FacetsArguments, LogArguments, NoArguments,
+    ViewArguments, ViewNameArguments,
 };
 use super::runs::checked_wait;
 use super::{CallContext, Hints, Operation, Route, Scope};
@@ -20,6 +20,8 @@ pub(super) fn operations() -> Vec<Operation> {
                 context.service.core.board(ask.hours).await
             },
         )
+        .without_catalog()
+        .large_read()
         .tool(),
         Operation::new(
             "run.facets",
@@ -31,7 +33,9 @@ pub(super) fn operations() -> Vec<Operation> {
                 context.caller.may_filter(Some(&ask.r#where))?;
                 context.service.core.facets(&ask.r#where).await
             },
-        ),
+        )
+        .without_catalog()
+        .large_read(),
         Operation::new(
             "run.log",
             Route::get("/v1/runs/{run_id}/log"),
@@ -42,28 +46,31 @@ pub(super) fn operations() -> Vec<Operation> {
                 let wait_ms = checked_wait(wait_ms)?;
                 context.service.core.run_log(LogRequest { run, step, text, after, limit, wait_ms }).await
             },
-        ),
+        )
+        .without_catalog(),
         Operation::new(
             "run.assign",
             Route::post("/v1/runs/{run_id}/assign"),
             Scope::Run,
             "Assigns a run to a person with a note, or removes the assignment.",
-            |context: CallContext, ask: Assignment| async move {
-                let Assignment { run_id, to, note, assignee, by } = ask;
+            |context: CallContext, ask: AssignArguments| async move {
+                let AssignArguments { run_id, to, note, assignee, by } = ask;
                 let by = context.caller.name(by);
                 let principal = context.caller.principal.clone();
                 let command = RunCommand::Assign { to, note, assignee, by };
                 context.service.core.command_as(&run_id, command, principal).await
             },
         )
+        .without_catalog()
         .hints(Hints { idempotent: true, ..Hints::default() }),
         Operation::new(
             "worker.list",
             Route::get("/v1/workers"),
             Scope::Read,
             "Lists the processes that execute runs, with their runs, versions and last heartbeats.",
-            |context: CallContext, _: Nothing| async move { context.service.core.workers().await },
-        ),
+            |context: CallContext, _: NoArguments| async move { context.service.core.workers().await },
+        )
+        .without_catalog(),
         Operation::new(
             "worker.drain",
             Route::post("/v1/workers/drain"),
@@ -74,14 +81,16 @@ pub(super) fn operations() -> Vec<Operation> {
                 context.service.core.drain(&ask.worker, ask.drain, by).await
             },
         )
+        .without_catalog()
         .hints(Hints { idempotent: true, ..Hints::default() }),
         Operation::new(
             "view.list",
             Route::get("/v1/views"),
             Scope::Read,
             "Lists saved views: named filters of runs.",
-            |context: CallContext, _: Nothing| async move { context.service.core.views().await },
-        ),
+            |context: CallContext, _: NoArguments| async move { context.service.core.views().await },
+        )
+        .without_catalog(),
         Operation::new(
             "view.save",
             Route::post("/v1/views"),
@@ -93,17 +102,19 @@ pub(super) fn operations() -> Vec<Operation> {
                 context.service.core.save_view(&name, Some(&r#where), by).await
             },
         )
+        .without_catalog()
         .hints(Hints { idempotent: true, ..Hints::default() }),
         Operation::new(
             "view.delete",
             Route::post("/v1/views/delete"),
             Scope::Run,
             "Deletes a saved view.",
-            |context: CallContext, ask: ViewName| async move {
+            |context: CallContext, ask: ViewNameArguments| async move {
                 let by = context.caller.name(ask.by);
                 context.service.core.save_view(&ask.name, None, by).await
             },
         )
+        .without_catalog()
         .hints(Hints { destructive: true, idempotent: true, ..Hints::default() }),
     ]
 }

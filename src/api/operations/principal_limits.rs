@@ -120,6 +120,18 @@ impl From<Vec<OwnedSemaphorePermit>> for Permit {
     }
 }
 
+/// What the calls of an operation count as, in addition to [`CALLS`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CallKind {
+    Request,
+    /// One of [`CLIENT_VIEWS`].
+    ClientView,
+    /// One of [`LARGE_READS`].
+    LargeRead,
+    /// One of [`FORKS`].
+    Fork,
+}
+
 /// Waits for the permit of an operation.
 ///
 /// # Errors
@@ -147,43 +159,28 @@ pub(super) async fn operation_permit(
     if operation.name.starts_with("run.") && (is_given("where") || is_given("text")) {
         permits.push(SEARCHES.acquire(&principal.name).await?);
     }
-    if matches!(operation.name, "client.view" | "skill.visibility" | "skill.budget") {
-        permits.push(CLIENT_VIEWS.acquire(&principal.name).await?);
-    }
     if operation.name == "skill.lint" {
         permits.push(LINT_REPORTS.acquire(&principal.name).await?);
     }
     if operation.name == "skill.discover" && is_long_ranking(arguments) {
         permits.push(LONG_RANKINGS.acquire(&principal.name).await?);
     }
-    if LARGE_READ_OPERATIONS.contains(&operation.name) {
-        permits.push(LARGE_READS.acquire(&principal.name).await?);
-    }
-    let is_fork = matches!(operation.name, "run.fork" | "run.replay");
-    if is_fork {
-        permits.push(FORKS.acquire(&principal.name).await?);
+    let limit = match operation.counts_as {
+        CallKind::Request => None,
+        CallKind::ClientView => Some(CLIENT_VIEWS),
+        CallKind::LargeRead => Some(LARGE_READS),
+        CallKind::Fork => Some(FORKS),
+    };
+    if let Some(limit) = limit {
+        permits.push(limit.acquire(&principal.name).await?);
     }
     permits.push(CALLS.acquire(&principal.name).await?);
-    if is_fork {
+    if operation.counts_as == CallKind::Fork {
         // Last, so that its holder does not wait for other calls of the same principal. It is never closed.
         permits.extend(Arc::clone(&ALL_FORKS).acquire_owned().await);
     }
     Ok(Some(permits.into()))
 }
-
-/// The operations that count as [`LARGE_READS`].
-const LARGE_READ_OPERATIONS: [&str; 10] = [
-    "run.show",
-    "run.checkpoints",
-    "run.status",
-    "run.board",
-    "run.facets",
-    "target.list",
-    "skill.attach_preview",
-    "session.show",
-    "session.export",
-    "session.compose",
-];
 
 fn is_long_ranking(arguments: &Value) -> bool {
     arguments.get("limit").and_then(Value::as_u64).is_some_and(|limit| limit > LONG_RANKING)

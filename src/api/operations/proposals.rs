@@ -1,6 +1,6 @@
 //! Operations on proposals: propose, list, show, decide.
 
-use super::arguments::{OneProposal, ProposalApproval, ProposalCommand};
+use super::arguments::{ProposalApprovalArguments, ProposalArguments, ProposalCommandArguments};
 use super::runs::COMMAND_HINTS;
 use super::skills::TOOL_PAGE;
 use super::{CallContext, Hints, Operation, Route, Scope};
@@ -28,7 +28,9 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/proposals"),
             Scope::Read,
             "Lists proposals, newest first.",
-            |context: CallContext, filter: ProposalFilter| async move { context.service.core.proposals(filter).await },
+            |context: CallContext, filter: ProposalFilter| async move {
+                context.service.core.proposals(filter).await
+            },
         )
         .shared()
         .pages(TOOL_PAGE)
@@ -38,7 +40,9 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/proposals/{proposal_id}"),
             Scope::Read,
             "Returns a proposal: diff, justification, checks, effects on golden sets, digests, versions.",
-            |context: CallContext, one: OneProposal| async move { context.service.core.proposal(&one.proposal_id).await },
+            |context: CallContext, one: ProposalArguments| async move {
+                context.service.core.proposal(&one.proposal_id).await
+            },
         )
         .measures()
         .tool(),
@@ -47,8 +51,8 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::post("/v1/proposals/{proposal_id}/approve"),
             Scope::Decide,
             "Approves a proposal, identified by its digest and that of the file, and writes the file.",
-            |context: CallContext, ask: ProposalApproval| async move {
-                let ProposalApproval { proposal_id, proposal_digest, base_digest, by, notes } = ask;
+            |context: CallContext, ask: ProposalApprovalArguments| async move {
+                let ProposalApprovalArguments { proposal_id, proposal_digest, base_digest, by, notes } = ask;
                 act_on(&context, &proposal_id, ProposalAction::Approve { proposal_digest, base_digest }, by, notes).await
             },
         )
@@ -58,17 +62,18 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::post("/v1/proposals/{proposal_id}/deny"),
             Scope::Decide,
             "Denies a proposal; the skill stays unchanged.",
-            |context: CallContext, ask: ProposalCommand| async move {
+            |context: CallContext, ask: ProposalCommandArguments| async move {
                 act_on(&context, &ask.proposal_id, ProposalAction::Deny, ask.by, ask.notes).await
             },
         )
+        .without_catalog()
         .hints(COMMAND_HINTS),
         Operation::new(
             "proposal.rollback",
             Route::post("/v1/proposals/{proposal_id}/rollback"),
             Scope::Decide,
             "Restores the file as it was before an applied proposal.",
-            |context: CallContext, ask: ProposalCommand| async move {
+            |context: CallContext, ask: ProposalCommandArguments| async move {
                 act_on(&context, &ask.proposal_id, ProposalAction::RollBack, ask.by, ask.notes).await
             },
         )

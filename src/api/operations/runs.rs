@@ -5,9 +5,10 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 
 use super::answers::{CheckpointList, EventList, Executed, LegacyStatus, NewestEvent, TargetList};
 use super::arguments::{
-    AllEvents, Approval, ArtifactContent, Attachment, Branch, ContentEncoding, Denial, Execution,
-    LaunchFields, Nothing, OneRun, Resumption, RunCheckpoints, RunCommandArguments, RunEvents,
-    RunListArguments, SignalArguments, TargetsLike,
+    AllEventsArguments, ApprovalArguments, ArtifactArguments, AttachArguments, BranchArguments,
+    ContentEncoding, DenialArguments, ExecuteArguments, LaunchFields, NoArguments, ResumeArguments,
+    RunArguments, RunCheckpointsArguments, RunCommandArguments, RunEventsArguments, RunListArguments,
+    SignalArguments, TargetsArguments,
 };
 use super::{CallContext, Hints, Operation, Route, Scope, execute};
 use crate::{
@@ -53,7 +54,7 @@ fn launch_operations() -> Vec<Operation> {
             Scope::Run,
             "Launches a run and returns immediately; with an idempotency key, repeated calls return the \
                 same run.",
-            |context: CallContext, ask: Execution| async move { launch(&context, ask).await },
+            |context: CallContext, ask: ExecuteArguments| async move { launch(&context, ask).await },
         )
         .hints(MUTATING_HINTS)
         .status(202),
@@ -62,7 +63,7 @@ fn launch_operations() -> Vec<Operation> {
             Route::post("/v1/run_async"),
             Scope::Run,
             "Launches a run of the skill in the body.",
-            |context: CallContext, ask: Execution| async move { launch(&context, ask).await },
+            |context: CallContext, ask: ExecuteArguments| async move { launch(&context, ask).await },
         )
         .aliases([Route::post("/run_async")])
         .hints(MUTATING_HINTS)
@@ -94,6 +95,7 @@ fn launch_operations() -> Vec<Operation> {
             "Shows the checks and effects of an attachment without starting it.",
             preview_attachment,
         )
+        .large_read()
         .read_only(),
         Operation::new(
             "target.list",
@@ -101,7 +103,8 @@ fn launch_operations() -> Vec<Operation> {
             Scope::Read,
             "Lists existing references of one type, for completion.",
             list_targets,
-        ),
+        )
+        .large_read(),
         Operation::new(
             "artifact.create",
             Route::post("/v1/artifacts"),
@@ -125,6 +128,7 @@ fn read_operations() -> Vec<Operation> {
             "Lists runs by page, waiting runs first.",
             list_runs,
         )
+        .without_catalog()
         .pages(TOOL_PAGE)
         .tool(),
         Operation::new(
@@ -133,14 +137,18 @@ fn read_operations() -> Vec<Operation> {
             Scope::Read,
             "Returns a run: steps, checkpoints, events, decisions, and what it waits for.",
             show_run,
-        ),
+        )
+        .without_catalog()
+        .large_read(),
         Operation::new(
             "run.checkpoints",
             Route::get("/v1/runs/{run_id}/checkpoints"),
             Scope::Read,
             "Lists the checkpoints of a run by page, the newest page first.",
             list_checkpoints,
-        ),
+        )
+        .without_catalog()
+        .large_read(),
         Operation::new(
             "run.events",
             Route::get("/v1/runs/{run_id}/events"),
@@ -148,6 +156,7 @@ fn read_operations() -> Vec<Operation> {
             "Returns events of a run, as server-sent events if `text/event-stream` is accepted.",
             run_events,
         )
+        .without_catalog()
         .follows(),
         Operation::new(
             "event.list",
@@ -157,6 +166,7 @@ fn read_operations() -> Vec<Operation> {
                 `text/event-stream` is accepted.",
             all_events,
         )
+        .without_catalog()
         .follows(),
         Operation::new(
             "event.newest",
@@ -164,7 +174,8 @@ fn read_operations() -> Vec<Operation> {
             Scope::Read,
             "Returns the number of the newest event of all runs, to follow from.",
             newest_event,
-        ),
+        )
+        .without_catalog(),
         Operation::new(
             "run.settle",
             Route::post("/v1/runs/{run_id}/settle"),
@@ -180,6 +191,8 @@ fn read_operations() -> Vec<Operation> {
             "Returns a run in the legacy format; canceled runs are shown as failed.",
             legacy_status,
         )
+        .without_catalog()
+        .large_read()
         .aliases([Route::get("/run_status/{run_id}")]),
     ]
 }
@@ -201,6 +214,7 @@ fn command_operations() -> Vec<Operation> {
             "Denies a waiting step and cancels the run.",
             deny,
         )
+        .without_catalog()
         .hints(COMMAND_HINTS),
         Operation::new(
             "run.resume",
@@ -217,6 +231,7 @@ fn command_operations() -> Vec<Operation> {
             "Sends a signal to a run.",
             signal,
         )
+        .without_catalog()
         .aliases([Route::post("/v1/runs/{run_id}/signals/{name}")]),
         Operation::new(
             "run.cancel",
@@ -225,6 +240,7 @@ fn command_operations() -> Vec<Operation> {
             "Cancels a run and kills its scripts.",
             cancel,
         )
+        .without_catalog()
         .hints(Hints { destructive: true, ..COMMAND_HINTS }),
         Operation::new(
             "run.cancel_legacy",
@@ -233,6 +249,7 @@ fn command_operations() -> Vec<Operation> {
             "Cancels a run and returns it in the legacy format.",
             cancel_legacy,
         )
+        .without_catalog()
         .aliases([Route::post("/run_cancel/{run_id}")])
         .hints(Hints { destructive: true, ..COMMAND_HINTS }),
         Operation::new(
@@ -242,6 +259,7 @@ fn command_operations() -> Vec<Operation> {
             "Starts a new run from a checkpoint of this one.",
             replay,
         )
+        .fork()
         .hints(MUTATING_HINTS),
         Operation::new(
             "run.fork",
@@ -249,11 +267,12 @@ fn command_operations() -> Vec<Operation> {
             Scope::Run,
             "Creates a paused run from a checkpoint of this one.",
             fork,
-        ),
+        )
+        .fork(),
     ]
 }
 
-async fn execute_skill(context: CallContext, mut ask: Execution) -> Result<Executed, Error> {
+async fn execute_skill(context: CallContext, mut ask: ExecuteArguments) -> Result<Executed, Error> {
     let trace = ask.include_trace;
     // Waited for below, where the run is reported first.
     ask.options.wait = false;
@@ -261,24 +280,24 @@ async fn execute_skill(context: CallContext, mut ask: Execution) -> Result<Execu
     execute::wait_for_completion(&context, launched, trace).await
 }
 
-async fn start_attachment(context: CallContext, ask: Attachment) -> Result<Attached, Error> {
+async fn start_attachment(context: CallContext, ask: AttachArguments) -> Result<Attached, Error> {
     let request = attachment(&context, ask)?;
     attach_until(&context, request).await
 }
 
-async fn preview_attachment(context: CallContext, ask: Attachment) -> Result<AttachPreview, Error> {
+async fn preview_attachment(context: CallContext, ask: AttachArguments) -> Result<AttachPreview, Error> {
     let request = attachment(&context, ask)?;
     context.service.core.attach_preview(request).await
 }
 
-async fn list_targets(context: CallContext, ask: TargetsLike) -> Result<TargetList, Error> {
-    let TargetsLike { target_type, text, limit } = ask;
+async fn list_targets(context: CallContext, ask: TargetsArguments) -> Result<TargetList, Error> {
+    let TargetsArguments { target_type, text, limit } = ask;
     let sessions = context.caller.session_access();
     let targets = context.service.core.target_choices(target_type, &text, limit, &sessions, None).await?;
     Ok(TargetList { targets })
 }
 
-async fn store_artifact(context: CallContext, ask: ArtifactContent) -> Result<StoredArtifact, Error> {
+async fn store_artifact(context: CallContext, ask: ArtifactArguments) -> Result<StoredArtifact, Error> {
     let artifact = new_artifact(&context, ask)?;
     context.service.core.store_artifact(artifact).await
 }
@@ -298,7 +317,7 @@ async fn list_runs(context: CallContext, ask: RunListArguments) -> Result<RunPag
     context.service.core.runs(filter).await
 }
 
-async fn show_run(context: CallContext, one: OneRun) -> Result<RunDetail, Error> {
+async fn show_run(context: CallContext, one: RunArguments) -> Result<RunDetail, Error> {
     let mut detail = context.service.core.run(&one.run_id).await?;
     // A caller with a key decides under the key's name, not under the account of the service.
     if let (Some(preview), Some(approver)) = (&mut detail.sheet, context.caller.approver()) {
@@ -307,19 +326,22 @@ async fn show_run(context: CallContext, one: OneRun) -> Result<RunDetail, Error>
     Ok(detail)
 }
 
-async fn list_checkpoints(context: CallContext, ask: RunCheckpoints) -> Result<CheckpointList, Error> {
-    let RunCheckpoints { run_id, before, limit } = ask;
+async fn list_checkpoints(
+    context: CallContext,
+    ask: RunCheckpointsArguments,
+) -> Result<CheckpointList, Error> {
+    let RunCheckpointsArguments { run_id, before, limit } = ask;
     context.service.core.run_checkpoints(&run_id, before, limit).await
 }
 
-async fn run_events(context: CallContext, ask: RunEvents) -> Result<EventList, Error> {
-    let RunEvents { run_id, after, limit, wait_ms } = ask;
+async fn run_events(context: CallContext, ask: RunEventsArguments) -> Result<EventList, Error> {
+    let RunEventsArguments { run_id, after, limit, wait_ms } = ask;
     let events = context.service.core.run_events(Some(&run_id), after, limit, checked_wait(wait_ms)?).await?;
     Ok(EventList { events, log: context.service.core.event_log().await? })
 }
 
-async fn all_events(context: CallContext, ask: AllEvents) -> Result<EventList, Error> {
-    let AllEvents { after, limit, wait_ms } = ask;
+async fn all_events(context: CallContext, ask: AllEventsArguments) -> Result<EventList, Error> {
+    let AllEventsArguments { after, limit, wait_ms } = ask;
     let mut wait_ms = checked_wait(wait_ms)?;
     if after > context.service.core.newest_event().await? {
         // The number is from another store, as the caller can see by the log: do not wait for what may never come.
@@ -329,37 +351,37 @@ async fn all_events(context: CallContext, ask: AllEvents) -> Result<EventList, E
     Ok(EventList { events, log: context.service.core.event_log().await? })
 }
 
-async fn newest_event(context: CallContext, _: Nothing) -> Result<NewestEvent, Error> {
+async fn newest_event(context: CallContext, _: NoArguments) -> Result<NewestEvent, Error> {
     let log = context.service.core.event_log().await?;
     Ok(NewestEvent { newest: context.service.core.newest_event().await?, log })
 }
 
-async fn wait_for_run(context: CallContext, one: OneRun) -> Result<RunRecord, Error> {
+async fn wait_for_run(context: CallContext, one: RunArguments) -> Result<RunRecord, Error> {
     context.service.core.wait_for_completion(&one.run_id, context.caller.leave.clone()).await
 }
 
-async fn legacy_status(context: CallContext, one: OneRun) -> Result<LegacyStatus, Error> {
+async fn legacy_status(context: CallContext, one: RunArguments) -> Result<LegacyStatus, Error> {
     Ok(legacy(context.service.core.run(&one.run_id).await?.run))
 }
 
-async fn approve(context: CallContext, ask: Approval) -> Result<CommandResult, Error> {
-    let Approval { run_id, step, inputs_digest, approver, notes, choice, result } = ask;
+async fn approve(context: CallContext, ask: ApprovalArguments) -> Result<CommandResult, Error> {
+    let ApprovalArguments { run_id, step, inputs_digest, approver, notes, choice, result } = ask;
     let approver = context.caller.name(approver);
     let verdict = Verdict::Approve;
     let decision = RunCommand::Decide { verdict, step, inputs_digest, approver, notes, choice, result };
     send_command(&context, &run_id, decision).await
 }
 
-async fn deny(context: CallContext, ask: Denial) -> Result<CommandResult, Error> {
-    let Denial { run_id, step, inputs_digest, approver, notes, choice, result } = ask;
+async fn deny(context: CallContext, ask: DenialArguments) -> Result<CommandResult, Error> {
+    let DenialArguments { run_id, step, inputs_digest, approver, notes, choice, result } = ask;
     let approver = context.caller.name(approver);
     let verdict = Verdict::Deny;
     let decision = RunCommand::Decide { verdict, step, inputs_digest, approver, notes, choice, result };
     send_command(&context, &run_id, decision).await
 }
 
-async fn resume(context: CallContext, ask: Resumption) -> Result<CommandResult, Error> {
-    let Resumption { run_id, checkpoint_id: checkpoint, inputs, despite_change, by } = ask;
+async fn resume(context: CallContext, ask: ResumeArguments) -> Result<CommandResult, Error> {
+    let ResumeArguments { run_id, checkpoint_id: checkpoint, inputs, despite_change, by } = ask;
     let by = context.caller.name(by);
     send_command(&context, &run_id, RunCommand::Resume { checkpoint, inputs, despite_change, by }).await
 }
@@ -374,14 +396,14 @@ async fn cancel_legacy(context: CallContext, ask: RunCommandArguments) -> Result
     Ok(legacy(cancel(context, ask).await?.run))
 }
 
-async fn replay(context: CallContext, ask: Branch) -> Result<CommandResult, Error> {
-    let Branch { run_id, checkpoint_id: checkpoint, by } = ask;
+async fn replay(context: CallContext, ask: BranchArguments) -> Result<CommandResult, Error> {
+    let BranchArguments { run_id, checkpoint_id: checkpoint, by } = ask;
     let by = context.caller.name(by);
     send_command(&context, &run_id, RunCommand::Replay { checkpoint, by }).await
 }
 
-async fn fork(context: CallContext, ask: Branch) -> Result<CommandResult, Error> {
-    let Branch { run_id, checkpoint_id: checkpoint, by } = ask;
+async fn fork(context: CallContext, ask: BranchArguments) -> Result<CommandResult, Error> {
+    let BranchArguments { run_id, checkpoint_id: checkpoint, by } = ask;
     let by = context.caller.name(by);
     send_command(&context, &run_id, RunCommand::Fork { checkpoint, by }).await
 }
@@ -399,24 +421,24 @@ pub(super) fn checked_wait(wait_ms: u64) -> Result<u64, Error> {
     Ok(wait_ms)
 }
 
-async fn launch(context: &CallContext, mut ask: Execution) -> Result<Launched, Error> {
+async fn launch(context: &CallContext, mut ask: ExecuteArguments) -> Result<Launched, Error> {
     let LaunchFields { inputs, options, started_by } = ask.take_launch_fields(&context.caller)?;
     let request = LaunchRequest { skill: ask.skill_id, inputs, options, started_by };
     // If the options wait for the run, the caller can still leave.
     context.service.core.launch_until(request, context.caller.leave.clone()).await
 }
 
-fn attachment(context: &CallContext, mut ask: Attachment) -> Result<AttachRequest, Error> {
+fn attachment(context: &CallContext, mut ask: AttachArguments) -> Result<AttachRequest, Error> {
     let LaunchFields { inputs, options, started_by } = ask.take_launch_fields(&context.caller)?;
-    let Attachment { skill_id: skill, target_type, target_ref, .. } = ask;
+    let AttachArguments { skill_id: skill, target_type, target_ref, .. } = ask;
     let sessions = context.caller.session_access();
     // The caller is remote, or a model, and must not name files of this machine.
     let local_files = None;
     Ok(AttachRequest { skill, target_type, target_ref, inputs, options, started_by, sessions, local_files })
 }
 
-fn new_artifact(context: &CallContext, ask: ArtifactContent) -> Result<NewArtifact, Error> {
-    let ArtifactContent { name, content, encoding, by } = ask;
+fn new_artifact(context: &CallContext, ask: ArtifactArguments) -> Result<NewArtifact, Error> {
+    let ArtifactArguments { name, content, encoding, by } = ask;
     let content = match encoding {
         ContentEncoding::Text => content.into_bytes(),
         ContentEncoding::Base64 => BASE64
@@ -431,7 +453,7 @@ async fn attach_until(context: &CallContext, request: AttachRequest) -> Result<A
     context.service.core.attach_until(request, leave, observer).await
 }
 
-async fn attach(context: CallContext, ask: Attachment) -> Result<AttachmentWithEvents, Error> {
+async fn attach(context: CallContext, ask: AttachArguments) -> Result<AttachmentWithEvents, Error> {
     let trace = ask.include_trace;
     let mut request = attachment(&context, ask)?;
     request.options.wait = true;

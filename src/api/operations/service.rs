@@ -35,7 +35,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/health"),
             None,
             "Reports whether the service is alive, can write to its store, and has loaded its skills.",
-            |context: CallContext, _: Nothing| async move {
+            |context: CallContext, _: NoArguments| async move {
                 context.service.core.ensure_store().await.map_err(without_place)?;
                 let found = context.service.core.load_state().await?;
                 Ok(Liveness {
@@ -46,35 +46,39 @@ pub(super) fn operations() -> Vec<Operation> {
                 })
             },
         )
+        .without_catalog()
         .tool(),
         Operation::new(
             "runtime.caller",
             Route::get("/v1/caller"),
             Scope::Read,
             "Returns the caller's principal and scopes.",
-            |context: CallContext, _: Nothing| async move {
+            |context: CallContext, _: NoArguments| async move {
                 let view = |who: Principal| CallerView { name: Some(who.name), scopes: who.scopes };
                 Ok(context.caller.principal.map_or_else(CallerView::anyone, view))
             },
-        ),
+        )
+        .without_catalog(),
         Operation::new(
             "skill.diagnostics",
             Route::get("/v1/skills/diagnostics"),
             Scope::Read,
             "Returns roots, skills, caches, operation counts and matcher failures.",
-            |context: CallContext, _: Nothing| async move {
+            |context: CallContext, _: NoArguments| async move {
                 let found = context.service.core.diagnostics().await?;
                 Ok(if context.caller.may(Scope::Admin) { found } else { without_locations(found) })
             },
         )
+        .without_catalog()
         .tool(),
         Operation::new(
             "skill.metrics.reset",
             Route::post("/v1/skills/diagnostics/reset"),
             Scope::Admin,
             "Resets the diagnostic counts and returns them.",
-            |context: CallContext, _: Nothing| async move { context.service.core.reset_diagnostics().await },
+            |context: CallContext, _: NoArguments| async move { context.service.core.reset_diagnostics().await },
         )
+        .without_catalog()
         .hints(Hints { destructive: true, idempotent: true, ..Hints::default() })
         .tool(),
         Operation::new(
@@ -82,8 +86,9 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/metrics"),
             Scope::Read,
             "Returns all metrics as JSON; `/v1/metrics/prometheus` has them as text.",
-            |context: CallContext, _: Nothing| async move { context.service.core.metrics().await },
-        ),
+            |context: CallContext, _: NoArguments| async move { context.service.core.metrics().await },
+        )
+        .without_catalog(),
         Operation::new(
             "skill.governance.list",
             Route::get("/v1/skills/governance"),

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::answers::{AgentList, AppendReply, SessionList, ToolReply};
 use super::arguments::{
-    AtMost, BudgetArguments, Composition, Export, Message, Nothing, OneSession, SessionChange, ToolCall,
+    BudgetArguments, ComposeArguments, ExportArguments, LimitArguments, MessageArguments, NoArguments,
+    SessionArguments, SessionChangeArguments, ToolCallArguments,
 };
 use super::{CallContext, Hints, Operation, Route, Scope};
 use crate::{AgentView, Error, SettingsChange};
@@ -48,7 +49,7 @@ fn read_operations() -> Vec<Operation> {
             Route::get("/v1/sessions"),
             Scope::Read,
             "Lists sessions, most recently changed first.",
-            |context: CallContext, ask: AtMost| async move {
+            |context: CallContext, ask: LimitArguments| async move {
                 Ok(SessionList { sessions: context.sessions().sessions(ask.limit.min(1000)).await? })
             },
         ),
@@ -57,10 +58,11 @@ fn read_operations() -> Vec<Operation> {
             Route::get("/v1/sessions/{session_id}"),
             Scope::Read,
             "Returns a session: settings, active skills, transcript.",
-            |context: CallContext, one: OneSession| async move {
+            |context: CallContext, one: SessionArguments| async move {
                 context.sessions().session(&one.session_id).await
             },
-        ),
+        )
+        .large_read(),
         Operation::new(
             "skill.levels",
             Route::get("/v1/skills/{skill_id}/levels"),
@@ -79,13 +81,14 @@ fn read_operations() -> Vec<Operation> {
             |context: CallContext, ask: BudgetArguments| async move {
                 context.sessions().budget(ask.client.as_deref(), ask.window).await
             },
-        ),
+        )
+        .client_view(),
         Operation::new(
             "agent.list",
             Route::get("/v1/agents"),
             Scope::Read,
             "Lists agents and the skills they use.",
-            |context: CallContext, _: Nothing| async move {
+            |context: CallContext, _: NoArguments| async move {
                 let mut agents = context.sessions().agents().await?;
                 if !context.caller.may(Scope::Admin) {
                     agents.iter_mut().for_each(AgentView::redact);
@@ -98,10 +101,11 @@ fn read_operations() -> Vec<Operation> {
             Route::post("/v1/sessions/{session_id}/export"),
             Scope::Read,
             "Returns the complete request of the next call in the format of a model API.",
-            |context: CallContext, ask: Export| async move {
+            |context: CallContext, ask: ExportArguments| async move {
                 context.sessions().export_session(&ask.session_id, ask.api, &ask.model).await
             },
         )
+        .large_read()
         .read_only(),
     ]
 }
@@ -123,7 +127,7 @@ fn changing() -> Vec<Operation> {
             Route::patch("/v1/sessions/{session_id}"),
             Scope::Run,
             "Changes the settings of a session.",
-            |context: CallContext, ask: SessionChange| async move {
+            |context: CallContext, ask: SessionChangeArguments| async move {
                 context.sessions().configure_session(&ask.session_id, ask.settings).await
             },
         )
@@ -133,7 +137,7 @@ fn changing() -> Vec<Operation> {
             Route::post("/v1/sessions/{session_id}/messages"),
             Scope::Run,
             "Appends a user or assistant message.",
-            |context: CallContext, ask: Message| async move {
+            |context: CallContext, ask: MessageArguments| async move {
                 let entry = context.sessions().say(&ask.session_id, ask.speaker, &ask.text).await?;
                 Ok(AppendReply { entry })
             },
@@ -144,8 +148,8 @@ fn changing() -> Vec<Operation> {
             Scope::Run,
             "Calls a runtime tool; the call and its result are appended to the transcript. A script needs the \
                 `inputs_digest` of what was reviewed: without it, the response is 428 with what would run.",
-            |context: CallContext, ask: ToolCall| async move {
-                let ToolCall { session_id, tool, arguments, inputs_digest, approved } = ask;
+            |context: CallContext, ask: ToolCallArguments| async move {
+                let ToolCallArguments { session_id, tool, arguments, inputs_digest, approved } = ask;
                 if (approved || inputs_digest.is_some()) && !context.caller.may(Scope::Decide) {
                     return Err(Error::needs_scope(
                         Scope::Decide,
@@ -163,9 +167,10 @@ fn changing() -> Vec<Operation> {
             Route::post("/v1/sessions/{session_id}/compose"),
             Scope::Run,
             "Returns the instructions of the next call, with the origin of each part.",
-            |context: CallContext, ask: Composition| async move {
+            |context: CallContext, ask: ComposeArguments| async move {
                 context.sessions().compose(&ask.session_id, ask.made).await
             },
-        ),
+        )
+        .large_read(),
     ]
 }

@@ -1,7 +1,10 @@
 //! Operations on skills: rank, list, describe, read.
 
 use super::answers::{ClientProfileList, ClientProfileName, LevelList, LineList, LintRuleList, Rescan};
-use super::arguments::{Nothing, OneClient, OneSkill, SeveralSkills, SkillFile, SkillLines, SkillPair};
+use super::arguments::{
+    ClientArguments, NoArguments, SeveralSkillsArguments, SkillArguments, SkillFileArguments,
+    SkillLinesArguments, SkillPairArguments,
+};
 use super::{CallContext, Hints, Operation, Route, Scope};
 use crate::{
     BudgetFitRequest, Code, CollisionFilter, Connection, DraftRequest, Error, GoldenExplainRequest,
@@ -82,7 +85,7 @@ fn reading_operations() -> Vec<Operation> {
             Route::get("/v1/skills/{skill_id}/describe"),
             Scope::Read,
             "Returns a skill: metadata, source, findings, files.",
-            |context: CallContext, one: OneSkill| async move {
+            |context: CallContext, one: SkillArguments| async move {
                 context.service.core.describe(&one.skill_id).await
             },
         )
@@ -93,7 +96,7 @@ fn reading_operations() -> Vec<Operation> {
             Route::get("/v1/skills/{skill_id}/contract"),
             Scope::Read,
             "Returns the contract of a skill: inputs, outputs, and steps with capabilities and gates.",
-            |context: CallContext, one: OneSkill| async move {
+            |context: CallContext, one: SkillArguments| async move {
                 let mut view = context.service.core.contract(&one.skill_id).await?;
                 if !context.caller.may(Scope::Admin) {
                     view.steps.iter_mut().for_each(|step| step.binding = None);
@@ -106,7 +109,7 @@ fn reading_operations() -> Vec<Operation> {
             Route::get("/v1/skills/{skill_id}/file"),
             Scope::Read,
             "Returns a file of a skill's folder.",
-            |context: CallContext, file: SkillFile| async move {
+            |context: CallContext, file: SkillFileArguments| async move {
                 context.service.core.read_file(&file.skill_id, &file.path).await
             },
         ),
@@ -115,7 +118,7 @@ fn reading_operations() -> Vec<Operation> {
             Route::get("/v1/skills/{skill_id}/lines"),
             Scope::Read,
             "Returns the lines of a skill that match words of a request.",
-            |context: CallContext, ask: SkillLines| async move {
+            |context: CallContext, ask: SkillLinesArguments| async move {
                 let lines = context.service.core.body_lines(&ask.skill_id, &ask.intent, ask.limit).await?;
                 Ok(LineList { lines })
             },
@@ -132,7 +135,9 @@ fn visibility_operations() -> Vec<Operation> {
             Scope::Read,
             "Explains why clients do or do not select a skill for a request: every check from its file \
                 to the ranking, with evidence.",
-            |context: CallContext, request: WhyRequest| async move { why(&*context.service.core, &request).await },
+            |context: CallContext, request: WhyRequest| async move {
+                why(&*context.service.core, &request).await
+            },
         )
         .read_only()
         .measures()
@@ -147,6 +152,7 @@ fn visibility_operations() -> Vec<Operation> {
                 visibility(&*context.service.core, &request).await
             },
         )
+        .client_view()
         .shared()
         .pages(VISIBILITY_PAGE)
         .tool(),
@@ -162,7 +168,9 @@ fn description_operations() -> Vec<Operation> {
             Scope::Read,
             "Shows what a changed description would affect: ranking, golden queries, findings, tokens. \
                 Writes nothing.",
-            |context: CallContext, request: DraftRequest| async move { context.service.core.draft(request).await },
+            |context: CallContext, request: DraftRequest| async move {
+                context.service.core.draft(request).await
+            },
         )
         .measures()
         .read_only()
@@ -217,7 +225,9 @@ fn rival_operations() -> Vec<Operation> {
             Scope::Read,
             "Returns the nearest rivals of a skill: probe requests made from each clause of its description, \
                 and golden queries, won and lost.",
-            |context: CallContext, one: OneSkill| async move { context.service.core.rivals(&one.skill_id).await },
+            |context: CallContext, one: SkillArguments| async move {
+                context.service.core.rivals(&one.skill_id).await
+            },
         )
         .measures()
         .tool(),
@@ -227,7 +237,7 @@ fn rival_operations() -> Vec<Operation> {
             Scope::Read,
             "Compares two skills: the terms and clauses that separate them, and measured advice to merge, split \
                 or add an exclusion.",
-            |context: CallContext, pair: SkillPair| async move {
+            |context: CallContext, pair: SkillPairArguments| async move {
                 context.service.core.compare_skills(&pair.skill_id, &pair.rival).await
             },
         )
@@ -239,7 +249,9 @@ fn rival_operations() -> Vec<Operation> {
             Scope::Read,
             "Returns which skills win each other's requests: clusters, collisions, identical and template \
                 descriptions. Computed in the background: ask again until `complete`.",
-            |context: CallContext, filter: CollisionFilter| async move { context.service.core.collisions(filter).await },
+            |context: CallContext, filter: CollisionFilter| async move {
+                context.service.core.collisions(filter).await
+            },
         )
         .shared()
         .pages(TOOL_PAGE)
@@ -266,14 +278,14 @@ fn catalog_operations() -> Vec<Operation> {
             Route::get("/v1/lint/rules"),
             Scope::Read,
             "Lists the rules of the linter with reason and example.",
-            |_: CallContext, _: Nothing| async move { Ok(LintRuleList { rules: lint_rules() }) },
+            |_: CallContext, _: NoArguments| async move { Ok(LintRuleList { rules: lint_rules() }) },
         ),
         Operation::new(
             "skill.tokens",
             Route::post("/v1/skills/tokens"),
             Scope::Read,
             "Returns tokens of skills at each disclosure level.",
-            |context: CallContext, ask: SeveralSkills| async move {
+            |context: CallContext, ask: SeveralSkillsArguments| async move {
                 if ask.skills.len() > MAX_COUNTED_SKILLS {
                     let message =
                         format!("{} skills requested; the maximum is {MAX_COUNTED_SKILLS}", ask.skills.len());
@@ -288,18 +300,19 @@ fn catalog_operations() -> Vec<Operation> {
             Route::get("/v1/skills/catalogue"),
             Scope::Read,
             "Returns the complete catalog: roots, skills, shadowed and refused ones.",
-            |context: CallContext, _: Nothing| async move { context.service.core.catalog().await },
+            |context: CallContext, _: NoArguments| async move { context.service.core.catalog().await },
         ),
         Operation::new(
             "skill.rescan",
             Route::post("/v1/skills/rescan"),
             Scope::Admin,
             "Rescans all roots.",
-            |context: CallContext, _: Nothing| async move {
+            |context: CallContext, _: NoArguments| async move {
                 context.service.core.rescan().await?;
                 Ok(Rescan { begun: true })
             },
         )
+        .without_catalog()
         .hints(Hints { idempotent: true, ..Hints::default() })
         .status(202),
         Operation::new(
@@ -307,20 +320,22 @@ fn catalog_operations() -> Vec<Operation> {
             Route::get("/v1/clients"),
             Scope::Read,
             "Lists client profiles.",
-            |context: CallContext, _: Nothing| async move {
+            |context: CallContext, _: NoArguments| async move {
                 let profiles = context.service.core.client_profiles().await?;
                 let clients = profiles.into_iter().map(|(id, name)| ClientProfileName { id, name }).collect();
                 Ok(ClientProfileList { clients })
             },
-        ),
+        )
+        .without_catalog(),
         Operation::new(
             "client.view",
             Route::get("/v1/clients/{client}/view"),
             Scope::Read,
             "Returns the catalog as a client sees it: skills found, repaired, dropped and shadowed.",
-            |context: CallContext, one: OneClient| async move {
+            |context: CallContext, one: ClientArguments| async move {
                 context.service.core.client_view(&one.client).await
             },
-        ),
+        )
+        .client_view(),
     ]
 }

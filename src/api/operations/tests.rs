@@ -85,7 +85,8 @@ fn invalid_query_names_parameter_and_reason() {
 
 #[test]
 fn invalid_arguments_name_their_location() {
-    let error = read::<arguments::Execution>(json!({ "skill_id": "a", "options": { "expires_in": "soon" } }));
+    let error =
+        read::<arguments::ExecuteArguments>(json!({ "skill_id": "a", "options": { "expires_in": "soon" } }));
     let message = error.unwrap_err().message;
     assert!(message.contains("`options.expires_in`"), "{message}");
     for limit in [json!(0), json!(-1), json!(1001), json!(1.5)] {
@@ -94,7 +95,7 @@ fn invalid_arguments_name_their_location() {
     }
     let error = read::<crate::LintFilter>(json!({ "limit": -1 })).unwrap_err();
     assert_eq!(error.message, "`limit` is -1; expected an integer of 0 or more");
-    let error = read::<arguments::OneRun>(json!({ "run_id": "a", "force": true })).unwrap_err();
+    let error = read::<arguments::RunArguments>(json!({ "run_id": "a", "force": true })).unwrap_err();
     assert!(error.message.contains("force"), "{error}");
 }
 

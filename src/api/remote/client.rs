@@ -9,8 +9,8 @@ use super::Remote;
 use super::call::{Arguments, to_arguments};
 use super::transport::TransportError;
 use crate::operations::arguments::{
-    OneClient, OneProposal, OneSkill, ProposalApproval, ProposalCommand, SeveralSkills, SkillFile,
-    SkillLines, SkillPair,
+    ClientArguments, ProposalApprovalArguments, ProposalArguments, ProposalCommandArguments,
+    SeveralSkillsArguments, SkillArguments, SkillFileArguments, SkillLinesArguments, SkillPairArguments,
 };
 use crate::operations::{ClientProfileList, LevelList, LineList, Liveness, Rescan};
 use crate::{
@@ -59,14 +59,14 @@ impl Client for Remote {
     }
 
     async fn describe(&self, skill: &str) -> Result<SkillDetail, Error> {
-        self.inner.ask("skill.describe", to_arguments(&OneSkill { skill_id: skill.to_owned() })?).await
+        self.inner.ask("skill.describe", to_arguments(&SkillArguments { skill_id: skill.to_owned() })?).await
     }
 
     async fn read_file(&self, skill: &str, path: &str) -> Result<FileContent, Error> {
         self.inner
             .ask(
                 "skill.file",
-                to_arguments(&SkillFile { skill_id: skill.to_owned(), path: path.to_owned() })?,
+                to_arguments(&SkillFileArguments { skill_id: skill.to_owned(), path: path.to_owned() })?,
             )
             .await
     }
@@ -76,7 +76,7 @@ impl Client for Remote {
         for some in skills.chunks(COUNTED_AT_ONCE) {
             let counted: LevelList = self
                 .inner
-                .ask("skill.tokens", to_arguments(&SeveralSkills { skills: some.to_vec() })?)
+                .ask("skill.tokens", to_arguments(&SeveralSkillsArguments { skills: some.to_vec() })?)
                 .await?;
             levels.extend(counted.levels);
         }
@@ -84,13 +84,16 @@ impl Client for Remote {
     }
 
     async fn body_lines(&self, skill: &str, intent: &str, limit: usize) -> Result<Vec<BodyLine>, Error> {
-        let fields =
-            to_arguments(&SkillLines { skill_id: skill.to_owned(), intent: intent.to_owned(), limit })?;
+        let fields = to_arguments(&SkillLinesArguments {
+            skill_id: skill.to_owned(),
+            intent: intent.to_owned(),
+            limit,
+        })?;
         Ok(self.inner.ask::<LineList>("skill.lines", fields).await?.lines)
     }
 
     async fn client_view(&self, client: &str) -> Result<ClientView, Error> {
-        self.inner.ask("client.view", to_arguments(&OneClient { client: client.to_owned() })?).await
+        self.inner.ask("client.view", to_arguments(&ClientArguments { client: client.to_owned() })?).await
     }
 
     async fn draft(&self, request: DraftRequest) -> Result<DraftReport, Error> {
@@ -119,7 +122,7 @@ impl Client for Remote {
 
     async fn proposal(&self, proposal: &str) -> Result<ProposalView, Error> {
         self.inner
-            .ask("proposal.show", to_arguments(&OneProposal { proposal_id: proposal.to_owned() })?)
+            .ask("proposal.show", to_arguments(&ProposalArguments { proposal_id: proposal.to_owned() })?)
             .await
     }
 
@@ -133,13 +136,16 @@ impl Client for Remote {
         let proposal_id = proposal.to_owned();
         let operation = match action {
             ProposalAction::Approve { proposal_digest, base_digest } => {
-                let fields = ProposalApproval { proposal_id, proposal_digest, base_digest, by, notes };
+                let fields =
+                    ProposalApprovalArguments { proposal_id, proposal_digest, base_digest, by, notes };
                 return self.inner.execute("proposal.approve", to_arguments(&fields)?).await;
             }
             ProposalAction::Deny => "proposal.deny",
             ProposalAction::RollBack => "proposal.rollback",
         };
-        self.inner.execute(operation, to_arguments(&ProposalCommand { proposal_id, by, notes })?).await
+        self.inner
+            .execute(operation, to_arguments(&ProposalCommandArguments { proposal_id, by, notes })?)
+            .await
     }
 
     async fn collisions(&self, filter: CollisionFilter) -> Result<CollisionReport, Error> {
@@ -147,14 +153,14 @@ impl Client for Remote {
     }
 
     async fn rivals(&self, skill: &str) -> Result<SkillRivals, Error> {
-        self.inner.ask("skill.rivals", to_arguments(&OneSkill { skill_id: skill.to_owned() })?).await
+        self.inner.ask("skill.rivals", to_arguments(&SkillArguments { skill_id: skill.to_owned() })?).await
     }
 
     async fn compare_skills(&self, first: &str, second: &str) -> Result<PairReport, Error> {
         self.inner
             .ask(
                 "skill.pair",
-                to_arguments(&SkillPair { skill_id: first.to_owned(), rival: second.to_owned() })?,
+                to_arguments(&SkillPairArguments { skill_id: first.to_owned(), rival: second.to_owned() })?,
             )
             .await
     }

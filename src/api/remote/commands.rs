@@ -7,7 +7,8 @@ use super::Inner;
 use super::call::{Arguments, to_arguments};
 use super::transport::TransportError;
 use crate::operations::arguments::{
-    Approval, Assignment, Branch, OneRun, Resumption, RunCommandArguments, SignalArguments,
+    ApprovalArguments, AssignArguments, BranchArguments, ResumeArguments, RunArguments, RunCommandArguments,
+    SignalArguments,
 };
 use crate::operations::{KEY_OWNER, OS_ACCOUNT, Scope};
 use crate::{CallerView, CommandResult, DecisionPreview, Error, RunCommand, RunDetail};
@@ -32,7 +33,7 @@ impl CommandSender {
         match command {
             RunCommand::Decide { verdict, step, inputs_digest, approver, notes, choice, result } => {
                 let approver = approver.or_else(|| self.user.clone());
-                let made = Approval {
+                let made = ApprovalArguments {
                     run_id,
                     step: step.clone(),
                     inputs_digest: inputs_digest.clone(),
@@ -52,7 +53,8 @@ impl CommandSender {
             }
             RunCommand::Resume { checkpoint, inputs, despite_change, by } => {
                 let by = self.user_or_default(by);
-                let fields = Resumption { run_id, checkpoint_id: checkpoint, inputs, despite_change, by };
+                let fields =
+                    ResumeArguments { run_id, checkpoint_id: checkpoint, inputs, despite_change, by };
                 self.send_command(run, "run.resume", &fields).await
             }
             RunCommand::Signal { name, payload, by } => {
@@ -69,14 +71,17 @@ impl CommandSender {
             }
             RunCommand::Assign { to, note, assignee, by } => {
                 let by = self.user_or_default(by);
-                self.send_command(run, "run.assign", &Assignment { run_id, to, note, assignee, by }).await
+                self.send_command(run, "run.assign", &AssignArguments { run_id, to, note, assignee, by })
+                    .await
             }
             RunCommand::Replay { checkpoint, by } => {
-                let fields = Branch { run_id, checkpoint_id: checkpoint, by: self.user_or_default(by) };
+                let fields =
+                    BranchArguments { run_id, checkpoint_id: checkpoint, by: self.user_or_default(by) };
                 self.send_command(run, "run.replay", &fields).await
             }
             RunCommand::Fork { checkpoint, by } => {
-                let fields = Branch { run_id, checkpoint_id: checkpoint, by: self.user_or_default(by) };
+                let fields =
+                    BranchArguments { run_id, checkpoint_id: checkpoint, by: self.user_or_default(by) };
                 self.send_command(run, "run.fork", &fields).await
             }
         }
@@ -90,7 +95,7 @@ impl CommandSender {
 
     pub async fn detail(&self, run: &str) -> Result<RunDetail, Error> {
         let mut detail: RunDetail =
-            self.inner.ask("run.show", to_arguments(&OneRun { run_id: run.to_owned() })?).await?;
+            self.inner.ask("run.show", to_arguments(&RunArguments { run_id: run.to_owned() })?).await?;
         // The service returns its own account; the user who decides is here, unless the key has a name.
         let Some(preview) = &mut detail.sheet else { return Ok(detail) };
         if self.inner.wire.has_key() {

@@ -10,7 +10,7 @@ use super::Inner;
 use super::call::{Arguments, LONG_CALL_TIMEOUT, arguments, to_arguments};
 use super::transport::TransportError;
 use crate::local_files::{LocalFile, is_path, stored_name};
-use crate::operations::arguments::{ArtifactContent, ContentEncoding};
+use crate::operations::arguments::{ArtifactArguments, ContentEncoding};
 use crate::{
     AttachCheck, AttachPreview, AttachReason, AttachRequest, Attached, CapabilityRequest, Code, Error,
     ExecutionOptions, LaunchRequest, Launched, NewArtifact, StoredArtifact, content, new_trace_id, reproduce,
@@ -112,7 +112,7 @@ impl LaunchSender {
 
     pub async fn artifact_stored(&self, artifact: NewArtifact) -> Result<StoredArtifact, Error> {
         let NewArtifact { name, content, by } = artifact;
-        let fields = to_arguments(&ArtifactContent {
+        let fields = to_arguments(&ArtifactArguments {
             name,
             content: BASE64.encode(&content),
             encoding: ContentEncoding::Base64,

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use super::Remote;
 use super::call::{Arguments, to_arguments};
 use crate::operations::arguments::{
-    BoardArguments, DrainArguments, FacetsArguments, LogArguments, ViewArguments, ViewName,
+    BoardArguments, DrainArguments, FacetsArguments, LogArguments, ViewArguments, ViewNameArguments,
 };
 use crate::operator_types::ensure_not_configured;
 use crate::{Board, Error, FacetList, LogPage, LogRequest, OperatorClient, SavedView, ViewList, WorkerList};
@@ -51,7 +51,7 @@ impl OperatorClient for Remote {
                 let fields = ViewArguments { name, r#where: filter.to_owned(), by };
                 self.inner.execute("view.save", to_arguments(&fields)?).await?
             }
-            None => self.inner.execute("view.delete", to_arguments(&ViewName { name, by })?).await?,
+            None => self.inner.execute("view.delete", to_arguments(&ViewNameArguments { name, by })?).await?,
         };
         Ok(with_own(&self.views, saved))
     }

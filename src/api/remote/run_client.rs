@@ -11,7 +11,8 @@ use super::call::{Arguments, LONG_CALL_TIMEOUT, to_arguments};
 use super::event_buffer::Backlog;
 use super::{Inner, Remote};
 use crate::operations::arguments::{
-    Activation, AllEvents, OneCapability, OneRun, OneSkill, RunCheckpoints, RunEvents, TargetsLike,
+    ActivationArguments, AllEventsArguments, CapabilityArguments, RunArguments, RunCheckpointsArguments,
+    RunEventsArguments, SkillArguments, TargetsArguments,
 };
 use crate::operations::{CapabilityList, CheckpointList, EventList, NewestEvent, TargetList};
 use crate::{
@@ -58,11 +59,17 @@ impl RunClient for Remote {
         before: Option<u64>,
         limit: usize,
     ) -> Result<CheckpointList, Error> {
-        let fields = to_arguments(&RunCheckpoints { run_id: run.to_owned(), before, limit })?;
+        let fields = to_arguments(&RunCheckpointsArguments { run_id: run.to_owned(), before, limit })?;
         self.inner.ask("run.checkpoints", fields).await
     }
 
-    async fn send_command(&self, run: &str, command: RunCommand) -> Result<CommandResult, Error> {
+    /// The service takes the principal from the key of this client.
+    async fn command_as(
+        &self,
+        run: &str,
+        command: RunCommand,
+        _principal: Option<Principal>,
+    ) -> Result<CommandResult, Error> {
         self.commands.send(run, command).await
     }
 
@@ -86,7 +93,7 @@ impl RunClient for Remote {
     ) -> Result<Vec<RunEvent>, Error> {
         let Some(run) = run else {
             if wait_ms == 0 {
-                let fields = to_arguments(&AllEvents { after, limit, wait_ms: 0 })?;
+                let fields = to_arguments(&AllEventsArguments { after, limit, wait_ms: 0 })?;
                 return Ok(self.inner.ask::<EventList>("event.list", fields).await?.events);
             }
             self.follow();
@@ -119,7 +126,7 @@ impl RunClient for Remote {
         _sessions: &SessionAccess,
         local_files: Option<&LocalFiles>,
     ) -> Result<Vec<TargetChoice>, Error> {
-        let fields = to_arguments(&TargetsLike { target_type, text: text.to_owned(), limit })?;
+        let fields = to_arguments(&TargetsArguments { target_type, text: text.to_owned(), limit })?;
         let mut choices = self.inner.ask::<TargetList>("target.list", fields).await?.targets;
         if let Some(local) = local_files.filter(|_| target_type == AttachTarget::Artifact).cloned() {
             // Local files of the caller: attaching uploads them.
@@ -136,12 +143,15 @@ impl RunClient for Remote {
     }
 
     async fn contract(&self, skill: &str) -> Result<ContractView, Error> {
-        self.inner.ask("skill.contract", to_arguments(&OneSkill { skill_id: skill.to_owned() })?).await
+        self.inner.ask("skill.contract", to_arguments(&SkillArguments { skill_id: skill.to_owned() })?).await
     }
 
     async fn explain_capability(&self, capability: &str) -> Result<CapabilityExplanation, Error> {
         self.inner
-            .ask("capability.explain", to_arguments(&OneCapability { capability_id: capability.to_owned() })?)
+            .ask(
+                "capability.explain",
+                to_arguments(&CapabilityArguments { capability_id: capability.to_owned() })?,
+            )
             .await
     }
 
@@ -155,7 +165,7 @@ impl RunClient for Remote {
         binding: Option<&str>,
         _by: Option<String>,
     ) -> Result<CapabilityExplanation, Error> {
-        let fields = to_arguments(&Activation {
+        let fields = to_arguments(&ActivationArguments {
             capability_id: capability.to_owned(),
             binding: binding.map(str::to_owned),
         })?;
@@ -179,7 +189,7 @@ impl Inner {
                 }
                 Backlog::Elsewhere(from) => {
                     let reconnects = self.link.reconnect_count();
-                    let fields = to_arguments(&AllEvents { after, limit, wait_ms: 0 })?;
+                    let fields = to_arguments(&AllEventsArguments { after, limit, wait_ms: 0 })?;
                     let reading = self.wire.reading();
                     match self.once::<EventList>("event.list", fields, reading).await {
                         // Those events have been purged.
@@ -210,7 +220,7 @@ impl Inner {
         wait_ms: u64,
     ) -> Result<Vec<RunEvent>, Error> {
         let wait_ms = wait_ms.min(MAX_WAIT_MS);
-        let fields = to_arguments(&RunEvents { run_id: run.to_owned(), after, limit, wait_ms })?;
+        let fields = to_arguments(&RunEventsArguments { run_id: run.to_owned(), after, limit, wait_ms })?;
         if wait_ms == 0 {
             return Ok(self.ask::<EventList>("run.events", fields).await?.events);
         }
@@ -228,7 +238,7 @@ impl Inner {
     /// Waits for the end of a run; `None` if it continues, or the connection was lost and is back.
     async fn completion(&self, run: &str) -> Result<Option<RunRecord>, Error> {
         let reconnects = self.link.reconnect_count();
-        let fields = to_arguments(&OneRun { run_id: run.to_owned() })?;
+        let fields = to_arguments(&RunArguments { run_id: run.to_owned() })?;
         match self.once::<RunRecord>("run.settle", fields, LONG_CALL_TIMEOUT).await {
             // A service that shuts down releases its runs; another one continues them.
             Ok(completed) if completed.is_executable() => {

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use super::Remote;
 use super::call::{Arguments, arguments, to_arguments};
 use crate::operations::arguments::{
-    AtMost, BudgetArguments, Composition, Export, Message, OneSession, SessionChange, ToolCall,
+    BudgetArguments, ComposeArguments, ExportArguments, LimitArguments, MessageArguments, SessionArguments,
+    SessionChangeArguments, ToolCallArguments,
 };
 use crate::operations::{AgentList, AppendReply, SessionList, ToolReply};
 use crate::{
@@ -29,22 +30,28 @@ impl SessionClient for Remote {
     }
 
     async fn sessions(&self, limit: usize) -> Result<Vec<SessionSummary>, Error> {
-        let fields = to_arguments(&AtMost { limit: limit.clamp(1, LARGEST_PAGE) })?;
+        let fields = to_arguments(&LimitArguments { limit: limit.clamp(1, LARGEST_PAGE) })?;
         Ok(self.inner.ask::<SessionList>("session.list", fields).await?.sessions)
     }
 
     async fn session(&self, session: &str) -> Result<SessionView, Error> {
-        self.inner.ask("session.show", to_arguments(&OneSession { session_id: session.to_owned() })?).await
+        self.inner
+            .ask("session.show", to_arguments(&SessionArguments { session_id: session.to_owned() })?)
+            .await
     }
 
     async fn configure_session(&self, session: &str, change: SettingsChange) -> Result<SessionView, Error> {
-        let fields = to_arguments(&SessionChange { session_id: session.to_owned(), settings: change })?;
+        let fields =
+            to_arguments(&SessionChangeArguments { session_id: session.to_owned(), settings: change })?;
         self.inner.execute("session.configure", fields).await
     }
 
     async fn say(&self, session: &str, speaker: MessageRole, text: &str) -> Result<u64, Error> {
-        let fields =
-            to_arguments(&Message { session_id: session.to_owned(), speaker, text: text.to_owned() })?;
+        let fields = to_arguments(&MessageArguments {
+            session_id: session.to_owned(),
+            speaker,
+            text: text.to_owned(),
+        })?;
         Ok(self.inner.execute::<AppendReply>("session.say", fields).await?.entry)
     }
 
@@ -55,7 +62,7 @@ impl SessionClient for Remote {
         tool_arguments: Value,
         confirmed: Option<&str>,
     ) -> Result<ToolAnswer, Error> {
-        let fields = to_arguments(&ToolCall {
+        let fields = to_arguments(&ToolCallArguments {
             session_id: session.to_owned(),
             tool: tool.to_owned(),
             arguments: tool_arguments,
@@ -84,7 +91,7 @@ impl SessionClient for Remote {
     }
 
     async fn compose(&self, session: &str, made: bool) -> Result<ComposedView, Error> {
-        let fields = to_arguments(&Composition { session_id: session.to_owned(), made })?;
+        let fields = to_arguments(&ComposeArguments { session_id: session.to_owned(), made })?;
         if made {
             return self.inner.execute("session.compose", fields).await;
         }
@@ -92,7 +99,8 @@ impl SessionClient for Remote {
     }
 
     async fn export_session(&self, session: &str, api: Api, model: &str) -> Result<Payload, Error> {
-        let fields = to_arguments(&Export { session_id: session.to_owned(), api, model: model.to_owned() })?;
+        let fields =
+            to_arguments(&ExportArguments { session_id: session.to_owned(), api, model: model.to_owned() })?;
         self.inner.ask("session.export", fields).await
     }
 

@@ -212,8 +212,8 @@ pub struct Global {
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub verbose: u8,
     /// Use a line-based text interface, for screen readers (`skills --plain runs`).
-    #[arg(id = "plain", long = "plain", global = true)]
-    pub line_mode: bool,
+    #[arg(long, global = true)]
+    pub plain: bool,
     /// Use this configuration file instead of the user's.
     #[arg(long, value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,

@@ -480,4 +480,15 @@ mod tests {
         assert!(AUDITS.iter().all(|word| word.parse::<AuditMode>().is_ok()));
         assert!(CONFORMANCES.iter().all(|word| word.parse::<Conformance>().is_ok()));
     }
+
+    #[test]
+    fn help_of_where_lists_every_filter_key() {
+        let help = where_help!("");
+        for (key, _) in skills_store::QUERY_KEYS {
+            let is_of_key = |line: &str| {
+                line.trim_start().strip_prefix(key).is_some_and(|rest| rest.starts_with([':', '.']))
+            };
+            assert!(help.lines().any(is_of_key), "{key}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::{clock, line_mode, status};
+use super::{clock, plain, status};
 use crate::Context;
 use crate::args::RunsBoardArgs;
 use crate::failure::{Exit, Failure};
@@ -52,7 +52,7 @@ pub async fn run(cx: &mut Context, args: &RunsBoardArgs) -> Result<Exit, Failure
         let thresholds = Thresholds::of(&cx.config()?);
         cx.print_rendered(|is_plain, look| {
             if is_plain {
-                line_mode::text::board(&board, args.hours)
+                plain::text::board(&board, args.hours)
             } else {
                 render(&board, args.hours, thresholds, look)
             }

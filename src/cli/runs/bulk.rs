@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::commands::with_option;
-use super::line_mode::selection::{NumberedRun, Selection};
 use super::next_steps::Caller;
+use super::plain::selection::{NumberedRun, Selection};
 use super::reporter::{self, Reporter};
-use super::{clock, line_mode, status};
+use super::{clock, plain, status};
 use crate::Context;
 use crate::args::DecideArgs;
 use crate::dialog::{capitalized, clean};
@@ -358,7 +358,7 @@ fn labeled_decisions(
     let mut out = chosen.heading();
     for (one, (_, preview)) in chosen.runs.iter().zip(takes) {
         let _ = writeln!(out, "{}", one.line(now_ms));
-        let _ = writeln!(out, "{}", line_mode::text::decision_preview(preview).trim());
+        let _ = writeln!(out, "{}", plain::text::decision_preview(preview).trim());
     }
     for (run, why) in others {
         let _ = writeln!(out, "Skipped: run {}, {}.", status::short(&run.id.0), clean(why));

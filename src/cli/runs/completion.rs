@@ -8,7 +8,7 @@ use super::follow::{self, Completion, RunUpdate};
 use super::next_steps::Caller;
 use super::progress::Progress;
 use super::reporter::Reporter;
-use super::{clock, line_mode, status, values};
+use super::{clock, plain, status, values};
 use crate::Context;
 use crate::failure::{Exit, Failure};
 use crate::output::{TerminalCaps, TextStyle};
@@ -60,7 +60,7 @@ pub fn conclude(cx: &mut Context, completion: &Completion, reporter: &mut Report
         && let Some(outputs) = &completion.run.outputs
     {
         let text = if reporter.labeled && outputs.is_object() {
-            format!("Outputs:\n{}", line_mode::text::values(outputs, None))
+            format!("Outputs:\n{}", plain::text::values(outputs, None))
         } else {
             values::rows(outputs, 0, cx.out.look)
         };

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::next_steps::Caller;
 use super::reporter::{self, Reporter};
-use super::{bulk, clock, commands, decision_preview, line_mode, status};
+use super::{bulk, clock, commands, decision_preview, plain, status};
 use crate::Context;
 use crate::args::DecideArgs;
 use crate::failure::{Exit, Failure};
@@ -31,7 +31,7 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
         let named = decision.is_named();
         if !(args.yes && named) {
             let text = if plain {
-                line_mode::text::decision_preview(preview)
+                plain::text::decision_preview(preview)
             } else {
                 decision_preview::render(preview, clock::now_ms(), &TimeZone::system(), reporter.look)
             };

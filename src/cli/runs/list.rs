@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use jiff::tz::TimeZone;
 
 use super::next_steps::invocation;
-use super::{clock, line_mode, status};
+use super::{clock, plain, status};
 use crate::Context;
 use crate::args::RunsListArgs;
 use crate::dialog::clean;
@@ -146,7 +146,7 @@ fn labeled(page: &RunPage, columns: &[RunColumn], now_ms: i64) -> String {
     let look = TerminalCaps { color: false, unicode: false, width: usize::MAX, terminal: false };
     let line = |run: &RunRecord, distinction: &str| {
         if columns.is_empty() {
-            return line_mode::text::item(run, distinction, now_ms);
+            return plain::text::item(run, distinction, now_ms);
         }
         let parts = columns.iter().map(|column| {
             let text = cell(run, *column, now_ms, look);

@@ -15,9 +15,9 @@ mod event_line;
 mod follow;
 mod inputs;
 mod launch;
-mod line_mode;
 mod list;
 mod next_steps;
+mod plain;
 mod progress;
 mod reporter;
 #[cfg(test)]
@@ -43,8 +43,8 @@ use skills_model::Verdict;
 /// Runs `skills runs …`.
 pub async fn act(cx: &mut Context, action: Option<&RunsAction>) -> Result<Exit, Failure> {
     let Some(action) = action else {
-        if cx.global.line_mode || cx.config()?.line_mode {
-            return line_mode::run(cx).await;
+        if cx.global.plain || cx.config()?.plain {
+            return plain::run(cx).await;
         }
         let message = "name a command of `skills runs`, for example `skills runs list` (see `skills runs --help`); \
             `skills --plain runs` opens a dialog";

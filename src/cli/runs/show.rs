@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use super::next_steps::Caller;
-use super::{clock, compare, decision_preview, event_line, line_mode, status, values};
+use super::{clock, compare, decision_preview, event_line, plain, status, values};
 use crate::Context;
 use crate::args::RunsShowArgs;
 use crate::failure::{Exit, Failure};
@@ -48,7 +48,7 @@ pub async fn run(cx: &mut Context, args: &RunsShowArgs) -> Result<Exit, Failure>
     let plain = cx.is_plain();
     let look = if plain { TerminalCaps { color: false, unicode: false, ..cx.out.look } } else { cx.out.look };
     let page = Page { now_ms: clock::now_ms(), zone, caller: Caller::of(&cx.global), look };
-    let mut text = if plain { line_mode::text::page(&detail, page.now_ms) } else { page.render(&detail) };
+    let mut text = if plain { plain::text::page(&detail, page.now_ms) } else { page.render(&detail) };
     if args.events {
         text += &page.events(&detail);
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use jiff::tz::TimeZone;
 
-use super::{board, clock, commands, line_mode};
+use super::{board, clock, commands, plain};
 use crate::Context;
 use crate::args::{RunsLogsArgs, RunsViewsArgs, RunsWorkersArgs};
 use crate::failure::{Exit, Failure};
@@ -26,7 +26,7 @@ pub async fn workers(cx: &mut Context, args: &RunsWorkersArgs) -> Result<Exit, F
     };
     cx.show(&list, |is_plain, look| {
         if is_plain {
-            line_mode::text::workers(&list.workers)
+            plain::text::workers(&list.workers)
         } else {
             board::workers(&list.workers, clock::now_ms(), look)
         }

@@ -10,7 +10,7 @@ use serde_saphyr::{Location, Spanned};
 
 use super::approvals::{ApprovalRule, ExcludedApprover};
 use super::matching::{Criteria, RootPattern};
-use super::verdict::{Effect, MAX_PREFERENCE, Policy, Rule};
+use super::result::{Effect, MAX_PREFERENCE, Policy, Rule};
 use skills_config::reword_parser_error;
 use skills_skill::{EffectMode, Role};
 

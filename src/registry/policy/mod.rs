@@ -8,9 +8,9 @@
 mod approvals;
 mod load;
 mod matching;
-mod verdict;
+mod result;
 
 pub use approvals::{ApprovalRule, Approver, Escalation, ExcludedApprover, RequiredApprovals};
 pub use load::{PolicyError, parse};
 pub use matching::{Criteria, SkillPath, SkillProperties, glob};
-pub use verdict::{Effect, MAX_PREFERENCE, Policy, Rule, RuleMatch, Verdict};
+pub use result::{Effect, MAX_PREFERENCE, Policy, PolicyResult, Rule, RuleMatch};

@@ -21,7 +21,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Gid, Pid, Uid, fchown, pipe};
 
 use super::super::plan::{
-    DiskUse, Identity, LaunchMessage, Plan, STOP, ScriptEnd, Verdict, frame, receive, send,
+    DiskUse, Identity, LaunchMessage, Plan, STOP, ScriptEnd, SupervisorReport, frame, receive, send,
 };
 #[cfg(target_os = "linux")]
 use super::disk::Mounted;
@@ -36,7 +36,7 @@ pub fn run() -> ExitCode {
     match serve() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // The program shows the output of its helper if no verdict arrived.
+            // The program shows the output of its helper if no report arrived.
             let _ = writeln!(io::stderr(), "the sandbox helper failed: {error}");
             ExitCode::from(FAILED)
         }
@@ -53,7 +53,7 @@ fn serve() -> io::Result<()> {
 }
 
 /// Starts the script and waits until it and everything it started has ended.
-fn run_script(message: &LaunchMessage, stdin: &[u8], control: UnixStream) -> io::Result<Verdict> {
+fn run_script(message: &LaunchMessage, stdin: &[u8], control: UnixStream) -> io::Result<SupervisorReport> {
     let adopts = become_subreaper();
     let mounted = match mount(&message.plan) {
         Ok(mounted) => Ok(mounted),
@@ -61,7 +61,12 @@ fn run_script(message: &LaunchMessage, stdin: &[u8], control: UnixStream) -> io:
         Err(why) if message.plan.probe.is_some() => Err(why),
         Err(why) => {
             let why = format!("limiting what it can write: {why}");
-            return Ok(Verdict { end: ScriptEnd::NotStarted(why), leftovers: 0, adopts, disk: None });
+            return Ok(SupervisorReport {
+                end: ScriptEnd::NotStarted(why),
+                leftovers: 0,
+                adopts,
+                disk: None,
+            });
         }
     };
     let wrapped = message.wrapper.is_some();
@@ -76,7 +81,12 @@ fn run_script(message: &LaunchMessage, stdin: &[u8], control: UnixStream) -> io:
         Ok(child) => child,
         Err(error) => {
             let why = format!("starting `{}`: {error}", command.get_program().display());
-            return Ok(Verdict { end: ScriptEnd::NotStarted(why), leftovers: 0, adopts, disk: None });
+            return Ok(SupervisorReport {
+                end: ScriptEnd::NotStarted(why),
+                leftovers: 0,
+                adopts,
+                disk: None,
+            });
         }
     };
     drop(failures_end);
@@ -108,7 +118,7 @@ fn run_script(message: &LaunchMessage, stdin: &[u8], control: UnixStream) -> io:
         Ok(mounted) => mounted.map(Mounted::export),
         Err(why) => Some(DiskUse { error: Some(why), ..DiskUse::default() }),
     };
-    Ok(Verdict { end, leftovers, adopts, disk })
+    Ok(SupervisorReport { end, leftovers, adopts, disk })
 }
 
 /// Mounts the separate file system of the script, if the plan has one.

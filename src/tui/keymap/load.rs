@@ -99,7 +99,10 @@ impl Keymap {
         for remap in remaps.iter().filter(|remap| !REMOVED.contains(&remap.action.as_str())) {
             let wrong = |message: String| LocatedError::new(&remap.file, remap.line, message);
             let context = parse_name::<Context>(&remap.context, "context").map_err(wrong)?;
-            let action = parse_name::<Action>(&remap.action, "action").map_err(wrong)?;
+            let renamed = RENAMED.iter().find(|(of, old, _)| *of == context && *old == remap.action);
+            let action = renamed
+                .map_or_else(|| parse_name::<Action>(&remap.action, "action"), |(_, _, action)| Ok(*action))
+                .map_err(wrong)?;
             let keys: Vec<KeyCombination> =
                 remap.keys.iter().map(|key| parse_key(key)).collect::<Result<_, _>>().map_err(wrong)?;
             let Some((row, place)) = rows
@@ -148,6 +151,9 @@ impl Keymap {
 
 /// Actions of earlier versions, whose keys in a configuration are ignored.
 const REMOVED: [&str; 1] = ["take-back"];
+
+/// Actions that had another name in a context in earlier versions.
+const RENAMED: [(Context, &str, Action); 1] = [(Context::RunsBoard, "add-term", Action::ZoomIn)];
 
 fn parse_name<T: FromStr + IntoEnumIterator + ToString>(name: &str, what: &str) -> Result<T, String> {
     T::from_str(name).map_err(|_| {
@@ -234,6 +240,13 @@ mod tests {
     fn keys_of_a_removed_action_are_ignored() {
         let keymap = remapped(&[("runs.take-back", &["B"])]).unwrap();
         assert_eq!(keymap.bindings(), Keymap::shipped().unwrap().bindings());
+    }
+
+    #[test]
+    fn a_former_name_of_an_action_is_accepted() {
+        let former = remapped(&[("runs-board.add-term", &["P"])]).unwrap();
+        let current = remapped(&[("runs-board.zoom-in", &["P"])]).unwrap();
+        assert_eq!(former.bindings(), current.bindings());
     }
 
     #[test]

@@ -274,7 +274,7 @@ impl Overlay for Reader {
                     None => Outcome::Stay,
                 };
             }
-            Some(Action::Back | Action::View) => return Outcome::Close,
+            Some(Action::Back | Action::Read) => return Outcome::Close,
             Some(Action::Filter) => {
                 self.find = Some(Field::new());
                 0

@@ -36,7 +36,7 @@ pub fn is_stop_word(row: &WordRow, words: &[QueryWord]) -> bool {
 /// Returns the breakdown with its stop words merged into one row, if there are several: columns still add up. Terms
 /// keep their row index, as only rule rows show theirs.
 pub fn stop_words_as_one(breakdown: &Breakdown, words: &[QueryWord]) -> Breakdown {
-    let count = breakdown.words.iter().filter(|row| is_stop_word(row, words)).count();
+    let count = breakdown.rows.iter().filter(|row| is_stop_word(row, words)).count();
     let mut out = breakdown.clone();
     if count < 2 {
         return out;
@@ -44,7 +44,7 @@ pub fn stop_words_as_one(breakdown: &Breakdown, words: &[QueryWord]) -> Breakdow
     let mut one =
         WordRow { label: format!("{count} stop words"), query_word: None, by_signal: [0.0; 5], sum: 0.0 };
     let mut last = None;
-    for (place, row) in out.words.iter_mut().enumerate() {
+    for (place, row) in out.rows.iter_mut().enumerate() {
         if is_stop_word(row, words) {
             for (sum, value) in one.by_signal.iter_mut().zip(&mut row.by_signal) {
                 *sum += std::mem::take(value);
@@ -55,7 +55,7 @@ pub fn stop_words_as_one(breakdown: &Breakdown, words: &[QueryWord]) -> Breakdow
     }
     // Emptied rows are not shown; indices must stay as the terms refer to them.
     if let Some(place) = last {
-        out.words[place] = one;
+        out.rows[place] = one;
     }
     out
 }
@@ -63,7 +63,7 @@ pub fn stop_words_as_one(breakdown: &Breakdown, words: &[QueryWord]) -> Breakdow
 /// Returns the rows of a breakdown, at most `max`: the smallest are merged into one, so that it still adds up.
 pub fn rows(breakdown: &Breakdown, max: usize, painter: &Painter<'_>) -> Vec<Row> {
     let all: Vec<Row> = breakdown
-        .words
+        .rows
         .iter()
         .enumerate()
         // Skip rows that would contain only dots.
@@ -98,8 +98,8 @@ pub fn rows(breakdown: &Breakdown, max: usize, painter: &Painter<'_>) -> Vec<Row
     out
 }
 
-fn rule_text(breakdown: &Breakdown, word: usize, painter: &Painter<'_>) -> String {
-    let parts = breakdown.parts.iter().filter(|p| p.word == word && p.signal == Signal::Rule);
+fn rule_text(breakdown: &Breakdown, row: usize, painter: &Painter<'_>) -> String {
+    let parts = breakdown.terms.iter().filter(|p| p.row == row && p.signal == Signal::Rule);
     let texts: Vec<String> =
         parts.map(|p| format!("{} {}", shown(&p.label), score(p.value, painter.glyphs))).collect();
     texts.join(&format!(" {} ", painter.glyphs.dot))

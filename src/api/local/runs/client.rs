@@ -87,10 +87,6 @@ impl RunClient for Local {
         Ok(self.runs.store.runtime().await?.store.identity())
     }
 
-    async fn send_command(&self, run: &str, command: RunCommand) -> Result<CommandResult, Error> {
-        self.command_as(run, command, None).await
-    }
-
     async fn attach_preview(&self, request: AttachRequest) -> Result<AttachPreview, Error> {
         self.operations.count("attach_preview", self.runs.attachments.attach_preview(request)).await
     }

@@ -390,7 +390,10 @@ fn ensure_scope(run: &RunRecord, command: &RunCommand, principal: Option<&Princi
         RunCommand::Resume { .. } => "resume",
         RunCommand::Replay { .. } => "replay",
         RunCommand::Fork { .. } => "fork",
-        _ => return Ok(()),
+        RunCommand::Decide { .. }
+        | RunCommand::Signal { .. }
+        | RunCommand::Cancel { .. }
+        | RunCommand::Assign { .. } => return Ok(()),
     };
     let is_admin = principal.is_none_or(|principal| principal.scopes.contains(&Scope::Admin));
     if !run.options.unsandboxed || is_admin {

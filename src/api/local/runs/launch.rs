@@ -21,7 +21,7 @@ use skills_base::canonical::digest_of;
 use skills_base::files::open_regular;
 use skills_base::hex;
 use skills_config::{Config, quoted};
-use skills_registry::policy::Verdict;
+use skills_registry::policy::PolicyResult;
 use skills_registry::{Trust, TrustState};
 use skills_runs::{Caller as _, FieldProblem, Plan, check_inputs};
 use skills_skill::contract::{Capability, Contract, derived_title, render_title};
@@ -439,11 +439,11 @@ pub(super) fn title_of(skill: &str, contract: &Contract, inputs: &Map<String, Va
 ///
 /// # Errors
 /// Returns `forbidden`, naming the rule.
-pub(super) fn allowed(skill: &SkillId, verdict: Verdict) -> Result<Option<String>, Error> {
-    if verdict.allowed {
-        return Ok(verdict.require_approval);
+pub(super) fn allowed(skill: &SkillId, result: PolicyResult) -> Result<Option<String>, Error> {
+    if result.allowed {
+        return Ok(result.require_approval);
     }
-    let why = verdict.denied_by.unwrap_or_else(|| "no rule allows it".to_owned());
+    let why = result.denied_by.unwrap_or_else(|| "no rule allows it".to_owned());
     let id = quoted(skill.as_str());
     Err(Error::new(
         Code::Forbidden,
@@ -523,7 +523,7 @@ mod tests {
 
     #[test]
     fn a_denial_quotes_the_id_in_its_command() {
-        let message = |id: &str| allowed(&SkillId::new(id), Verdict::default()).unwrap_err().message;
+        let message = |id: &str| allowed(&SkillId::new(id), PolicyResult::default()).unwrap_err().message;
         assert_eq!(
             message("mail"),
             "the policy forbids mail: no rule allows it (skills policy explain mail)"

@@ -16,7 +16,7 @@ use crate::policies::{self, PolicyFile};
 use crate::{Code, Error};
 use skills_base::audit::Recorder;
 use skills_config::quoted;
-use skills_registry::policy::{Effect, Policy, RequiredApprovals, SkillPath, SkillProperties, Verdict};
+use skills_registry::policy::{Effect, Policy, PolicyResult, RequiredApprovals, SkillPath, SkillProperties};
 use skills_registry::{Catalog, Registry, SHIPPED, TrustState, is_shipped_id};
 use skills_runs::{Engine, Plan};
 use skills_skill::{EffectMode, Role, Skill, SkillId};
@@ -76,11 +76,11 @@ fn comparable<'a>(subject: &'a PolicySubject, labels: &'a BTreeMap<String, Strin
 ///
 /// # Errors
 /// Returns `forbidden`, naming the rule.
-fn allowed(subject: &PolicySubject, verdict: Verdict) -> Result<Option<String>, Error> {
+fn allowed(subject: &PolicySubject, result: PolicyResult) -> Result<Option<String>, Error> {
     let forbidden = |message: String| Err(Error::new(Code::Forbidden, message));
     let id = &subject.id;
     if let Some(capability) = &subject.contains {
-        let rule = |effect: Effect| verdict.rules.iter().find(|rule| rule.effect == effect);
+        let rule = |effect: Effect| result.rules.iter().find(|rule| rule.effect == effect);
         return match rule(Effect::Deny) {
             Some(why) => forbidden(format!(
                 "the policy forbids {id}, which contains capability:{capability}: {}",
@@ -89,11 +89,11 @@ fn allowed(subject: &PolicySubject, verdict: Verdict) -> Result<Option<String>, 
             None => Ok(rule(Effect::RequireApproval).map(|rule| rule.rule.clone())),
         };
     }
-    if capability_run::capability_of(id).is_some() && !verdict.allowed {
-        let why = verdict.denied_by.unwrap_or_else(|| "no rule allows it".to_owned());
+    if capability_run::capability_of(id).is_some() && !result.allowed {
+        let why = result.denied_by.unwrap_or_else(|| "no rule allows it".to_owned());
         return forbidden(format!("the policy forbids {id}: {why}"));
     }
-    launch::allowed(&SkillId::new(id.as_str()), verdict)
+    launch::allowed(&SkillId::new(id.as_str()), result)
 }
 
 /// What the policy permits.
@@ -108,8 +108,8 @@ pub(in crate::local) struct Permissions {
 }
 
 impl Permissions {
-    fn verdict(&self, skill: &Skill) -> Result<Verdict, Error> {
-        Ok(policies::verdict(&*self.deciding()?, &self.registry.snapshot(), skill))
+    fn policy_result(&self, skill: &Skill) -> Result<PolicyResult, Error> {
+        Ok(policies::policy_result(&*self.deciding()?, &self.registry.snapshot(), skill))
     }
 
     /// Returns the current policy; a change is recorded in the audit log.
@@ -126,7 +126,7 @@ impl Permissions {
     /// # Errors
     /// Returns `forbidden`, naming the rule.
     pub(in crate::local) fn approval(&self, skill: &Skill) -> Result<Option<String>, Error> {
-        launch::allowed(&skill.id, self.verdict(skill)?)
+        launch::allowed(&skill.id, self.policy_result(skill)?)
     }
 
     /// Returns what the rules of the policy apply to for a run with this skill and plan: its skill or capability, the
@@ -208,7 +208,7 @@ impl Permissions {
         }
         let mut required = None;
         for subject in self.policy_subjects(skill_id, plan, pinned)? {
-            let rule = allowed(&subject, policy.verdict(&comparable(&subject, labels)))?;
+            let rule = allowed(&subject, policy.result(&comparable(&subject, labels)))?;
             required = required.or(rule);
         }
         Ok(required)

@@ -248,8 +248,8 @@ impl CapabilityServices {
             let Ok(policy) = policy.current() else { return Ok(()) };
             let catalog = registry.snapshot();
             let Some((skill, _)) = catalog.in_folder(folder) else { return Ok(()) };
-            let verdict = policies::verdict(&policy, &catalog, skill);
-            match verdict.rules.iter().find(|rule| rule.effect == Effect::Deny) {
+            let result = policies::policy_result(&policy, &catalog, skill);
+            match result.rules.iter().find(|rule| rule.effect == Effect::Deny) {
                 Some(rule) => {
                     Err(BundleRefusal::Denied(format!("the policy forbids {}: {}", skill.id, rule.rule)))
                 }

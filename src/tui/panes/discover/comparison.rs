@@ -65,7 +65,7 @@ pub fn compare<'a>(selected: &Hit, other: &'a Hit, words: &[QueryWord], max: usi
         if is_stop_word(row, words) { STOP_WORDS } else { &row.label }
     }
     let mut labels: Vec<&str> = Vec::new();
-    for row in selected.breakdown.words.iter().chain(&other.breakdown.words) {
+    for row in selected.breakdown.rows.iter().chain(&other.breakdown.rows) {
         let label = of(row, words);
         if !labels.contains(&label) {
             labels.push(label);
@@ -73,7 +73,7 @@ pub fn compare<'a>(selected: &Hit, other: &'a Hit, words: &[QueryWord], max: usi
     }
     let sums = |hit: &Hit, label: &str| {
         let mut out: SignalSums = [0.0; 5];
-        for row in hit.breakdown.words.iter().filter(|r| of(r, words) == label) {
+        for row in hit.breakdown.rows.iter().filter(|r| of(r, words) == label) {
             for (sum, value) in out.iter_mut().zip(row.by_signal) {
                 *sum += value;
             }

@@ -66,7 +66,7 @@ fn live_words(text: &str, asking: &PendingRequests) -> Vec<(usize, QueryWord)> {
 
 /// Returns the contribution of a word to the score of the selected skill.
 fn contribution(hit: Option<&Hit>, word: usize) -> Option<f64> {
-    let rows = &hit?.breakdown.words;
+    let rows = &hit?.breakdown.rows;
     let mut own = rows.iter().filter(|r| r.query_word == Some(word)).map(|r| r.sum).peekable();
     own.peek().is_some().then(|| own.sum())
 }

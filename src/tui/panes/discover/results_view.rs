@@ -371,7 +371,7 @@ fn draw_below(hit: &Hit, below: &Below, layout: &Layout, area: Rect, painter: &m
     let width = area.right().saturating_sub(layout.name_x + 2);
     if below.folded && below.part == 3 {
         let mut line = RichLine::default();
-        for row in hit.breakdown.words.iter().filter(|r| r.sum.abs() >= 0.005) {
+        for row in hit.breakdown.rows.iter().filter(|r| r.sum.abs() >= 0.005) {
             let item = [format!("{} ", shown(&row.label)), score(row.sum, painter.glyphs)];
             let wide = item.iter().map(|text| usize::from(cells(text))).sum::<usize>();
             if line.width() + wide <= usize::from(width) {

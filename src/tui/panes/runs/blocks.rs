@@ -334,7 +334,7 @@ pub(super) fn result_lines(
         out.extend(rows.into_iter().take(10).map(|line| Line::of(line.segs)));
         if more > 0 {
             let cx = making.cx;
-            let key = cx.keymap.key_word(Action::View, &[Context::RunsDetail], cx.glyphs);
+            let key = cx.keymap.key_word(Action::Read, &[Context::RunsDetail], cx.glyphs);
             out.push(Line::of(vec![Seg::new(format!("{more} more lines: {key} shows all"), Role::Muted)]));
         }
     }

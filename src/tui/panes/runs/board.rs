@@ -133,9 +133,9 @@ impl BoardState {
     /// Selects another period, or drains the worker under the cursor.
     pub fn act(&mut self, action: Action) -> Option<Vec<Effect>> {
         match action {
-            Action::AddTerm | Action::ZoomOut => {
+            Action::ZoomIn | Action::ZoomOut => {
                 let at = ZOOMS.iter().position(|hours| *hours >= self.hours).unwrap_or(3);
-                let at = if action == Action::AddTerm {
+                let at = if action == Action::ZoomIn {
                     at.saturating_sub(1)
                 } else {
                     (at + 1).min(ZOOMS.len() - 1)

@@ -8,7 +8,7 @@ use ratatui::layout::Rect;
 use super::Focus;
 use super::board::{BoardState, failures_filter};
 use super::run_list::RunList;
-use super::table_view::urgency;
+use super::table_view::deadline_role;
 use super::view::{outdated_line, run_name, spinner};
 use super::views::draw_tabs;
 use crate::pane::Draw;
@@ -389,7 +389,7 @@ fn board_row(
 /// Describes a wait for approval: its deadline, the approvals it has, its escalation, and the assignee.
 fn wait_note(settings: &RunSettings, run: &BoardRun, now_ms: i64) -> (String, Role) {
     let deadline = Deadline::of(run.expires_ms, now_ms);
-    let urgency = urgency(settings, deadline);
+    let urgency = deadline_role(settings, deadline);
     let mut parts: Vec<String> = run.wait_notes().map(shown).collect();
     let has_notes = !parts.is_empty();
     parts.extend(run.assigned.as_ref().map(|to| format!("for {}", shown(to))));

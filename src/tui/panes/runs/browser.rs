@@ -198,7 +198,7 @@ impl RunBrowser {
                 Compared::Choice(picker) => vec![Effect::Pick(picker)],
                 Compared::Nothing => Vec::new(),
             },
-            Action::View => match read(&self.detail, on_detail) {
+            Action::Read => match read(&self.detail, on_detail) {
                 Some((reading, followed)) => {
                     self.followed = followed;
                     vec![Effect::Read(Box::new(reading))]

@@ -1,5 +1,7 @@
 //! The available commands of a run. The run itself reports which commands it accepts.
 
+use strum::IntoEnumIterator as _;
+
 use super::Focus;
 use super::board::{BoardState, LOST};
 use super::browser::RunBrowser;
@@ -17,16 +19,21 @@ use skills_store::RunRecord;
 pub(super) const DISCONNECTED: &str =
     "no connection to the service: commands are refused until it is restored";
 
-/// The commands that a run accepts or refuses by its state.
-const RUN_COMMANDS: [(CommandName, Action, &str); 7] = [
-    (CommandName::Approve, Action::Approve, "approve"),
-    (CommandName::Deny, Action::Deny, "deny"),
-    (CommandName::Resume, Action::Resume, "resume"),
-    (CommandName::Signal, Action::Signal, "signal"),
-    (CommandName::Cancel, Action::CancelRun, "cancel"),
-    (CommandName::Replay, Action::Replay, "replay"),
-    (CommandName::Fork, Action::Fork, "fork"),
-];
+/// Why commands of a run are unavailable on the board.
+const NO_RUN: &str = "no run under the cursor";
+
+/// Returns the action of a command that a run accepts or refuses by its state.
+fn action_of(command: CommandName) -> Action {
+    match command {
+        CommandName::Approve => Action::Approve,
+        CommandName::Deny => Action::Deny,
+        CommandName::Resume => Action::Resume,
+        CommandName::Signal => Action::Signal,
+        CommandName::Cancel => Action::CancelRun,
+        CommandName::Replay => Action::Replay,
+        CommandName::Fork => Action::Fork,
+    }
+}
 
 /// Returns every command, with the reason why it is unavailable, if so.
 pub(super) fn available(browser: &RunBrowser) -> Vec<Command> {
@@ -52,7 +59,8 @@ fn on_run(list: &RunList, detail: &DetailState, in_list: bool) -> Vec<Command> {
     let none = run.is_none().then(|| "no run is selected".to_owned());
     let with_run = |command: Command| Command { blocked: none.clone(), ..command };
     let mut out = Vec::new();
-    for (name, action, label) in RUN_COMMANDS {
+    for name in CommandName::iter() {
+        let action = action_of(name);
         let of_marked = bulk_command(action).is_some() && has_marks;
         let accepting = || list.marked_runs().filter(|run| run.allowed.contains(&name)).count();
         let accepting = if of_marked { accepting() } else { 0 };
@@ -66,7 +74,7 @@ fn on_run(list: &RunList, detail: &DetailState, in_list: bool) -> Vec<Command> {
         // A signal that no step waits for is buffered: it has a key, but is not in the footer.
         let footer =
             name != CommandName::Signal || run.is_some_and(|run| run.state == RunState::WaitingForSignal);
-        let label = if accepting > 0 { format!("{label} {}", count(accepting)) } else { label.to_owned() };
+        let label = if accepting > 0 { format!("{name} {}", count(accepting)) } else { name.to_string() };
         out.push(Command { blocked, footer, ..Command::shown(action, &label) });
     }
     if in_list {
@@ -102,11 +110,10 @@ fn on_run(list: &RunList, detail: &DetailState, in_list: bool) -> Vec<Command> {
         let back = if detail.shows_other() { "back to run" } else { "back to list" };
         out.push(Command::shown(Action::Back, back));
     }
-    let ended = run.filter(|run| run.state.is_terminal()).map(|_| "the run has ended".to_owned());
     let one_only = has_marks.then(|| one_run_only(list));
-    let assign = none.clone().or(one_only.clone()).or(ended);
+    let assign = none.clone().or(one_only.clone()).or(ended(run));
     out.push(Command { blocked: assign, ..Command::hidden(Action::Assign, "assign") });
-    out.push(with_run(Command::shown(Action::View, "read")));
+    out.push(with_run(Command::shown(Action::Read, "read")));
     let compare = comparable(list, detail, !in_list).err();
     let compare = none.clone().or(one_only.clone()).or(compare);
     out.push(Command { blocked: compare, ..Command::shown(Action::Compare, "compare") });
@@ -125,7 +132,7 @@ fn on_run(list: &RunList, detail: &DetailState, in_list: bool) -> Vec<Command> {
     out.push(Command { blocked: none.clone().or(one_only), ..Command::hidden(Action::AttachThis, "attach") });
     out.push(with_run(Command::hidden(Action::Copy, "copy")));
     out.push(with_run(Command::hidden(Action::CopyAs, "copy as")));
-    out.extend(moves());
+    out.extend(Command::all_moves());
     out.extend([Action::NextPart, Action::PreviousPart].map(|a| Command::hidden(a, "next panel")));
     out
 }
@@ -143,19 +150,20 @@ fn on_board(board: &BoardState, list: &RunList, detail: &DetailState) -> Vec<Com
     let (has_run, worker) = (board.run().is_some(), board.worker().map(|worker| worker.state));
     let run = list.record();
     let none = match (has_run, run) {
-        (false, _) => Some("no run under the cursor".to_owned()),
+        (false, _) => Some(NO_RUN.to_owned()),
         (true, None) => Some("loading the run; try again in a moment".to_owned()),
         (true, Some(_)) => None,
     };
     let with_run = |command: Command| Command { blocked: none.clone(), ..command };
     let mut out = Vec::new();
-    for (name, action, label) in RUN_COMMANDS {
+    for name in CommandName::iter() {
         let refused = run.filter(|run| !run.allowed.contains(&name)).map(|run| why_not(run, name));
         let footer = matches!(name, CommandName::Approve | CommandName::Deny | CommandName::Cancel);
-        out.push(Command { blocked: none.clone().or(refused), footer, ..Command::shown(action, label) });
+        let command = Command::shown(action_of(name), &name.to_string());
+        out.push(Command { blocked: none.clone().or(refused), footer, ..command });
     }
     let on_failures = board.failures().is_some();
-    let no_run = (!has_run && !on_failures).then(|| "no run under the cursor".to_owned());
+    let no_run = (!has_run && !on_failures).then(|| NO_RUN.to_owned());
     let label = if on_failures { "open runs" } else { "open run" };
     out.push(Command { blocked: no_run, ..Command::shown(Action::Open, label) });
     let no_worker = match worker {
@@ -165,14 +173,13 @@ fn on_board(board: &BoardState, list: &RunList, detail: &DetailState) -> Vec<Com
     };
     let drain = if worker == Some(WorkerState::Draining) { "undrain" } else { "drain" };
     out.push(Command { blocked: no_worker, ..Command::shown(Action::Drain, drain) });
-    out.push(Command::shown(Action::AddTerm, "shorter period"));
+    out.push(Command::shown(Action::ZoomIn, "shorter period"));
     out.push(Command::shown(Action::ZoomOut, "longer period"));
     out.push(Command::shown(Action::Filter, "filter"));
     out.push(Command::shown(Action::Back, "list"));
-    let ended = run.filter(|run| run.state.is_terminal()).map(|_| "the run has ended".to_owned());
-    out.push(Command { blocked: none.clone().or(ended), ..Command::hidden(Action::Assign, "assign") });
+    out.push(Command { blocked: none.clone().or(ended(run)), ..Command::hidden(Action::Assign, "assign") });
     for (action, label) in [
-        (Action::View, "read"),
+        (Action::Read, "read"),
         (Action::AttachThis, "attach"),
         (Action::Copy, "copy"),
         (Action::CopyAs, "copy as"),
@@ -182,7 +189,7 @@ fn on_board(board: &BoardState, list: &RunList, detail: &DetailState) -> Vec<Com
     out.push(Command::hidden(Action::Launch, "new run"));
     out.push(Command::hidden(Action::ShowBoard, "board"));
     out.extend([Action::NextTab, Action::PreviousTab].map(|a| Command::hidden(a, "view")));
-    out.extend(moves());
+    out.extend(Command::all_moves());
     for command in on_run(list, detail, true) {
         if out.iter().all(|offered| offered.action != command.action) {
             let blocked = Some("not available on the board; Esc shows the list".to_owned());
@@ -192,39 +199,27 @@ fn on_board(board: &BoardState, list: &RunList, detail: &DetailState) -> Vec<Com
     out
 }
 
-/// Returns the commands that move the cursor.
-fn moves() -> [Command; 6] {
-    [Action::Up, Action::Down, Action::PageUp, Action::PageDown, Action::Top, Action::Bottom]
-        .map(|action| Command::hidden(action, "move"))
+/// Returns why a run that has ended cannot be assigned.
+fn ended(run: Option<&RunRecord>) -> Option<String> {
+    run.filter(|run| run.state.is_terminal()).map(|_| "the run has ended".to_owned())
 }
 
 /// Returns the command that an action sends to marked runs.
 pub(super) fn bulk_command(action: Action) -> Option<CommandName> {
-    Some(match action {
-        Action::Approve => CommandName::Approve,
-        Action::Deny => CommandName::Deny,
-        Action::Resume => CommandName::Resume,
-        Action::CancelRun => CommandName::Cancel,
-        Action::Signal => CommandName::Signal,
-        _ => return None,
+    CommandName::iter().find(|command| match command {
+        CommandName::Approve
+        | CommandName::Deny
+        | CommandName::Resume
+        | CommandName::Signal
+        | CommandName::Cancel => action_of(*command) == action,
+        CommandName::Replay | CommandName::Fork => false,
     })
 }
 
 /// Returns whether an action opens a dialog for a command to the core, or sends one.
 pub(super) fn is_sent(action: Action) -> bool {
-    matches!(
-        action,
-        Action::Approve
-            | Action::Deny
-            | Action::Resume
-            | Action::Signal
-            | Action::CancelRun
-            | Action::Replay
-            | Action::Fork
-            | Action::Assign
-            | Action::Launch
-            | Action::Drain
-    )
+    matches!(action, Action::Assign | Action::Launch | Action::Drain)
+        || CommandName::iter().any(|command| action_of(command) == action)
 }
 
 /// Describes why a run does not accept a command, and what it would accept.

@@ -201,7 +201,7 @@ fn state_lines(state: &DetailState, record: &RunRecord, making: &RowContext<'_>)
     let word_role = if role == Role::Muted { Role::Text } else { role };
     let passed = making.now_ms - record.since_ms;
     let when = match Group::of(record) {
-        Group::Done => format!("{} after {}", ago(passed), duration(record.since_ms - record.created_ms)),
+        Group::Ended => format!("{} after {}", ago(passed), duration(record.since_ms - record.created_ms)),
         Group::Running => lasting(making.now_ms - record.created_ms),
         _ if passed < 1_000 => ago(passed),
         _ => format!("for {}", age(passed)),
@@ -214,7 +214,7 @@ fn state_lines(state: &DetailState, record: &RunRecord, making: &RowContext<'_>)
         Seg::new(shown(&record.started_by), Role::Text),
     ];
     let (through, all) = record.progress;
-    let place = if Group::of(record) == Group::Done {
+    let place = if Group::of(record) == Group::Ended {
         format!("{through} of {all} steps {dot} trace ")
     } else {
         format!("step {} of {all} {dot} trace ", (through + 1).min(all))

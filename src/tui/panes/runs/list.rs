@@ -11,35 +11,35 @@ use skills_store::{RunId, RunRecord};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
     /// Waiting for a person's decision.
-    You,
+    WaitingForApproval,
     /// Executing, or about to.
     Running,
     /// Waiting for a signal, or paused.
-    Others,
+    WaitingOrPaused,
     /// Ended.
-    Done,
+    Ended,
 }
 
 impl Group {
     /// Returns the heading.
     pub fn title(self) -> &'static str {
         match self {
-            Self::You => "waiting for approval",
+            Self::WaitingForApproval => "waiting for approval",
             Self::Running => "running",
-            Self::Others => "waiting for a signal, paused",
-            Self::Done => "ended",
+            Self::WaitingOrPaused => "waiting for a signal, paused",
+            Self::Ended => "ended",
         }
     }
 
     /// Returns the group of a run.
     pub fn of(run: &RunRecord) -> Self {
         match run.state {
-            RunState::WaitingForHuman => Self::You,
+            RunState::WaitingForHuman => Self::WaitingForApproval,
             RunState::Running | RunState::Replaying => Self::Running,
-            RunState::Pending if run.paused => Self::Others,
+            RunState::Pending if run.paused => Self::WaitingOrPaused,
             RunState::Pending => Self::Running,
-            RunState::WaitingForSignal => Self::Others,
-            RunState::Completed | RunState::Failed | RunState::Canceled => Self::Done,
+            RunState::WaitingForSignal => Self::WaitingOrPaused,
+            RunState::Completed | RunState::Failed | RunState::Canceled => Self::Ended,
         }
     }
 }
@@ -63,9 +63,11 @@ pub fn rows(runs: &KnownRuns, filter: &Filter, now_ms: i64, older: u64) -> Vec<R
         if if filter.is_empty() { listed } else { filter.matches(run, now_ms) } {
             let group = Group::of(run);
             let order = match group {
-                Group::You | Group::Others => (run.expires_ms.unwrap_or(i64::MAX), run.since_ms),
+                Group::WaitingForApproval | Group::WaitingOrPaused => {
+                    (run.expires_ms.unwrap_or(i64::MAX), run.since_ms)
+                }
                 Group::Running => (-run.created_ms, 0),
-                Group::Done => (-run.since_ms, 0),
+                Group::Ended => (-run.since_ms, 0),
             };
             found.push((group, order, run));
         }
@@ -207,7 +209,14 @@ mod tests {
 
     #[test]
     fn cursor_moves_between_runs_and_skips_headings() {
-        let rows = [Row::Heading(Group::You), run(1), Row::Blank, Row::Heading(Group::Done), run(2), run(3)];
+        let rows = [
+            Row::Heading(Group::WaitingForApproval),
+            run(1),
+            Row::Blank,
+            Row::Heading(Group::Ended),
+            run(2),
+            run(3),
+        ];
         assert_eq!(moved(&rows, 1, 1), 4);
         assert_eq!(moved(&rows, 4, -1), 1);
         assert_eq!(moved(&rows, 1, -5), 1);

@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use super::Focus;
 use super::list::{Group, Row, short_labels, state_label, tail};
 use super::run_list::RunList;
-use super::table_view::{draw_table, urgency};
+use super::table_view::{deadline_role, draw_table};
 use super::view::{outdated_line, run_name, spinner};
 use super::views::draw_tabs;
 use crate::action::{Action, Context};
@@ -175,7 +175,8 @@ fn draw_rows(list: &mut RunList, focus: Focus, window: Rect, buf: &mut Buffer, c
     let in_sight = list.rows.iter().skip(list.scroll.offset).take(height);
     let runs: Vec<&RunRecord> = in_sight.filter_map(|row| list.runs.known.get(row.run()?)).collect();
     let has_titles = runs.iter().any(|run| run.title().is_some());
-    let by_deadline = runs.iter().any(|run| Group::of(run) == Group::You && run.expires_ms.is_some());
+    let by_deadline =
+        runs.iter().any(|run| Group::of(run) == Group::WaitingForApproval && run.expires_ms.is_some());
     let mut distinctions = distinguishing_texts(&runs, "  ").into_iter();
     let now_ms = cx.clock_ms;
     let can_be_cut = runs.iter().filter(|run| short_labels(run, now_ms).is_empty());
@@ -291,8 +292,8 @@ fn draw_run(
     let group = Group::of(run);
     let (sign, role) = state_sign(run, painter.glyphs, turning);
     painter.put(columns.name.0 - 2, y, sign, role, 1);
-    let quiet = group == Group::Done && !selected;
-    let name_role = match (selected || group == Group::You, quiet) {
+    let quiet = group == Group::Ended && !selected;
+    let name_role = match (selected || group == Group::WaitingForApproval, quiet) {
         (true, _) => Role::Strong,
         (_, true) => Role::Muted,
         _ => Role::Text,
@@ -316,7 +317,7 @@ fn draw_run(
     let step = cut_end(&step_of(run), step_room, painter.glyphs.ellipsis).into_owned();
     painter.put(step_at, y, &step, step_role, step_room);
     let word_role = match (run.expires_ms.filter(|_| run.state.is_waiting() && asks), asks) {
-        (Some(at), _) => match urgency(settings, Deadline::of(Some(at), now_ms)) {
+        (Some(at), _) => match deadline_role(settings, Deadline::of(Some(at), now_ms)) {
             Role::Text => Role::Waiting,
             urgent => urgent,
         },
@@ -397,9 +398,9 @@ pub fn state_sign(run: &RunRecord, glyphs: &Glyphs, turning: &'static str) -> (&
 
 fn heading(group: Group, by_deadline: bool, row: Rect, painter: &mut Painter<'_>) {
     let order = if by_deadline { "deadline first" } else { "oldest first" };
-    let role = if group == Group::You { Role::Waiting } else { Role::Muted };
+    let role = if group == Group::WaitingForApproval { Role::Waiting } else { Role::Muted };
     let end = painter.put(row.x + 3, row.y, group.title(), role, row.width.saturating_sub(4));
-    if group == Group::You && row.right().saturating_sub(end) > cells(order) + 2 {
+    if group == Group::WaitingForApproval && row.right().saturating_sub(end) > cells(order) + 2 {
         painter.right(row.right().saturating_sub(1), row.y, order, Role::Muted);
     }
 }

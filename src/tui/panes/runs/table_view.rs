@@ -319,7 +319,7 @@ fn cell(
     let role = match column {
         RunColumn::Title if at_cursor => Role::Strong,
         RunColumn::Error if run.state == RunState::WaitingForHuman => Role::Waiting,
-        RunColumn::Deadline => urgency(settings, Deadline::of(run.expires_ms, now_ms)),
+        RunColumn::Deadline => deadline_role(settings, Deadline::of(run.expires_ms, now_ms)),
         RunColumn::Title | RunColumn::Error | RunColumn::Step | RunColumn::Since | RunColumn::Age => {
             Role::Text
         }
@@ -334,8 +334,8 @@ fn cell(
     (text, role)
 }
 
-/// Returns the role of a deadline by its urgency.
-pub(super) fn urgency(settings: &RunSettings, deadline: Deadline) -> Role {
+/// Returns the role of a deadline: warning and danger while little time is left.
+pub(super) fn deadline_role(settings: &RunSettings, deadline: Deadline) -> Role {
     match deadline {
         Deadline::None => Role::Muted,
         _ if deadline.is_within(settings.danger_before) => Role::Danger,

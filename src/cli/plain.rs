@@ -157,7 +157,7 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
         self.print_line(format!("{}. Rank {rank}, score {:.2}.", clean(hit.skill_id.as_str()), hit.score))?;
         self.print_line(format!("Description: {}", clean(&hit.description)))?;
         self.print_line("Words, and the points of each:")?;
-        for row in &hit.breakdown.words {
+        for row in &hit.breakdown.rows {
             let signals = by_signal(&row.by_signal);
             self.print_line(
                 format!("  {}: {:.2}. {}", clean(&row.label), row.sum, capitalized(&signals)).trim_end(),

@@ -74,7 +74,7 @@ pub struct RuleMatch {
 
 /// The result of the policy for a skill.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Verdict {
+pub struct PolicyResult {
     /// Whether it may be found, run and attached.
     pub allowed: bool,
     /// The rule that denies it, if any.
@@ -110,7 +110,7 @@ impl Policy {
     }
 
     /// Returns the combined result of the rules for a skill.
-    pub fn verdict(&self, subject: &SkillProperties<'_>) -> Verdict {
+    pub fn result(&self, subject: &SkillProperties<'_>) -> PolicyResult {
         let fitting: Vec<&Rule> = self.rules.iter().filter(|rule| rule.fits(subject)).collect();
         let first =
             |effect: Effect| fitting.iter().find(|rule| rule.effect == effect).map(|rule| rule.describe());
@@ -131,7 +131,7 @@ impl Policy {
             })
             .collect();
         let require_approval = first(Effect::RequireApproval).filter(|_| allowed);
-        Verdict { allowed, denied_by, require_approval, prefer, rules }
+        PolicyResult { allowed, denied_by, require_approval, prefer, rules }
     }
 }
 
@@ -148,9 +148,9 @@ mod tests {
         parse(Path::new("/h/policy.yaml"), text, Path::new("/home/ann")).unwrap()
     }
 
-    fn verdict(policy: &Policy, id: &str) -> Verdict {
+    fn result(policy: &Policy, id: &str) -> PolicyResult {
         let tags = ["production".to_owned()];
-        policy.verdict(&SkillProperties {
+        policy.result(&SkillProperties {
             id,
             tags: &tags,
             domain: Some("ops"),
@@ -167,7 +167,7 @@ mod tests {
     fn a_linked_skill_is_restricted_as_at_its_other_paths() {
         let others = [("/home/ann/own/deploy/SKILL.md", ""), ("/home/ann/team/ship/SKILL.md", "team")];
         let linked = |text: &str| {
-            policy(text).verdict(&SkillProperties {
+            policy(text).result(&SkillProperties {
                 id: "helper",
                 tags: &[],
                 domain: None,
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn without_rules_everything_is_allowed() {
-        assert!(verdict(&Policy::default(), "a").allowed);
+        assert!(result(&Policy::default(), "a").allowed);
         assert!(policy("").is_empty());
     }
 
@@ -208,28 +208,28 @@ mod tests {
             "deny: [{id: a}]\nallow: [{id: '*'}]\nprefer: [{id: a}]\n",
             "prefer: [{id: a}]\nallow: [{id: '*'}]\ndeny: [{id: a}]\n",
         ] {
-            let verdict = verdict(&policy(text), "a");
-            assert!(!verdict.allowed && verdict.prefer == 0.0, "{verdict:?}");
-            assert!(verdict.denied_by.unwrap().starts_with("deny id a (line "));
-            assert_eq!(verdict.rules.iter().filter(|rule| rule.counts).count(), 1);
-            assert_eq!(verdict.rules.len(), 3, "what is idle is listed too");
+            let result = result(&policy(text), "a");
+            assert!(!result.allowed && result.prefer == 0.0, "{result:?}");
+            assert!(result.denied_by.unwrap().starts_with("deny id a (line "));
+            assert_eq!(result.rules.iter().filter(|rule| rule.counts).count(), 1);
+            assert_eq!(result.rules.len(), 3, "what is idle is listed too");
         }
     }
 
     #[test]
     fn allow_rules_deny_everything_else() {
         let policy = policy("allow:\n  - {domain: docs}\n  - {id: 'deploy.*', except: deploy.prod}\n");
-        assert!(verdict(&policy, "deploy.staging").allowed);
-        let denied = verdict(&policy, "deploy.prod").denied_by.unwrap();
+        assert!(result(&policy, "deploy.staging").allowed);
+        let denied = result(&policy, "deploy.prod").denied_by.unwrap();
         assert!(denied.contains("`allow`"), "{denied}");
-        assert!(!verdict(&policy, "other").allowed);
+        assert!(!result(&policy, "other").allowed);
     }
 
     #[test]
     fn shadowed_copy_is_matched_by_its_original_id() {
         let policy = policy("deny: [{id: deploy}]\n");
-        assert!(!verdict(&policy, "deploy@3f9a01c2").allowed);
-        assert!(verdict(&policy, "deploy2@3f9a01c2").allowed);
+        assert!(!result(&policy, "deploy@3f9a01c2").allowed);
+        assert!(result(&policy, "deploy2@3f9a01c2").allowed);
     }
 
     #[test]
@@ -238,8 +238,8 @@ mod tests {
             "require_approval:\n  - {tag: [production, live], effect: control_signal, role: utility}\n  \
              - {tag: [live, Production], effect: control_signal, reason: ask first}\n",
         );
-        let verdict = verdict(&policy, "a");
-        let rule = verdict.require_approval.unwrap();
+        let result = result(&policy, "a");
+        let rule = result.require_approval.unwrap();
         assert_eq!(
             rule,
             "require_approval tag live or Production and effect control_signal (line 3: ask first)"
@@ -256,7 +256,7 @@ mod tests {
             ("\"*skills\"", true),
         ] {
             let policy = policy(&format!("deny: [{{root: {root}}}]\n"));
-            assert_eq!(!verdict(&policy, "a").allowed, fits, "{root}");
+            assert_eq!(!result(&policy, "a").allowed, fits, "{root}");
         }
     }
 
@@ -264,9 +264,9 @@ mod tests {
     fn sum_of_preferences_is_limited() {
         let policy =
             policy("prefer:\n  - {id: a, by: 0.4}\n  - {tag: production, by: 0.3}\n  - {domain: docs}\n");
-        let verdict = verdict(&policy, "a");
-        assert!((verdict.prefer - MAX_PREFERENCE).abs() < 1e-12);
-        let each: f64 = verdict.rules.iter().filter_map(|rule| rule.by).sum();
-        assert!((each - verdict.prefer).abs() < 1e-12, "{:?}", verdict.rules);
+        let result = result(&policy, "a");
+        assert!((result.prefer - MAX_PREFERENCE).abs() < 1e-12);
+        let each: f64 = result.rules.iter().filter_map(|rule| rule.by).sum();
+        assert!((each - result.prefer).abs() < 1e-12, "{:?}", result.rules);
     }
 }
