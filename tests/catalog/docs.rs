@@ -24,6 +24,7 @@ fn every_lint_rule_is_documented_with_its_severity() {
         let row = row.unwrap_or_else(|| panic!("docs/skills.md has no row for {}", rule.code));
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
         assert_eq!(cells[2], rule.severity.to_string(), "{}", rule.code);
+        assert_eq!(format!("{}.", cells[3]), rule.subject, "{}", rule.code);
         assert_eq!(cells[4] == "yes", rule.fixable, "{}", rule.code);
     }
     let rules_section = page.split("## Rules").nth(1).unwrap();

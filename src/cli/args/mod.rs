@@ -69,7 +69,7 @@ Exit codes:
   3   not found
   4   refused: invalid state, not trusted, or forbidden by policy
   5   waiting for approval or a signal, or paused until it is resumed
-  69  the service (--connect) is unreachable or still starting
+  69  the service (--connect) is unreachable or starting; serve: address in use
   70  internal error, or the run store is unusable
   130 interrupted with Ctrl-C; the run is unchanged";
 

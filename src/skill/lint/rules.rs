@@ -80,12 +80,12 @@ rules! {
         a skill."
         why "Clients skip such a folder without a message, so nothing shows why the skill is not offered."
         example "~/.claude/skills/pdf-tables/README.md without a SKILL.md next to it";
-    /// The file's name differs from `SKILL.md` by case.
+    /// The file name differs from `SKILL.md` by case.
     FILE_NAME_CASE = "file-name-case" Error: "Rename it to SKILL.md: on a case-sensitive file system \
         no known client accepts another name."
         why "Case-sensitive file systems have no other match, so clients skip the folder."
         example "pdf-tables/Skill.md";
-    /// A file that is ignored because another one has the same name except for case.
+    /// Another file has the same name except for case, or a contract is not named `skill.yaml`.
     FILE_IGNORED = "file-ignored" Warning: "Keep one of the two: a case-insensitive file system can hold \
         only one of them, and which one is undefined."
         why "The result depends on the file system, so colleagues see different skills."
@@ -120,21 +120,21 @@ rules! {
     BAD_YAML = "bad-yaml" Error: "Write each field as `key: value`, and quote values that contain `: `."
         why "A client that cannot parse the frontmatter drops the skill."
         example "---\nname: pdf-tables\ndescription: \"Extracts tables\n---\n# Tables\n";
-    /// The frontmatter is YAML, but no mapping.
+    /// The frontmatter is YAML, but not a mapping.
     NOT_A_MAPPING = "not-a-mapping" Error: "Write `key: value` lines between the fences."
         why "Fields are looked up by key; a list or a text has none."
         example "---\n- pdf-tables\n- Extracts tables from PDF files.\n---\n";
-    /// A plain scalar that contains `: `.
+    /// A plain scalar that contains `: `, or ends with a colon.
     UNQUOTED_COLON = "unquoted-colon" Error fixable: "Put the value in quotes: `: ` in an unquoted value \
         is not valid YAML, and Copilot drops the skill without a message."
         why "YAML reads `: ` as the start of a nested mapping."
         example "---\nname: pdf-tables\ndescription: Extracts tables: from PDF files. Use for PDFs.\n---\n# Tables\n";
-    /// A plain scalar that starts with a character which YAML reserves.
+    /// A plain scalar that starts with a character that YAML reserves.
     UNQUOTED_VALUE = "unquoted-value" Error fixable: "Put the value in quotes: it starts with a reserved \
         character of YAML."
         why "YAML gives some characters a meaning at the start of a value."
         example "---\nname: pdf-tables\ndescription: @tables of PDF files, extracted. Use for PDFs.\n---\n# Tables\n";
-    /// A key that is in the value of another one: its line break is lost.
+    /// A key inside the value of another one: its line break is missing.
     SWALLOWED_KEY = "swallowed-key" Warning: "Put the key on its own line, or quote the value if it is \
         meant as text."
         why "The key has no effect, and its text becomes part of the description."
@@ -147,7 +147,7 @@ rules! {
     WRONG_TYPE = "wrong-type" Warning: "Use the type that the field requires."
         why "Clients convert such values differently or drop the skill."
         example "---\nname: 42\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\n# Tables\n";
-    /// A key that looks like a misspelling of a known one.
+    /// A key that looks like a misspelled known key.
     MISSPELT_KEY = "misspelt-key" Warning: "Correct the key; no client reads it."
         why "The value is silently ignored."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nlicence: MIT\n---\n# Tables\n";
@@ -156,13 +156,13 @@ rules! {
         for custom data."
         why "Strict validators reject them, and a later version of a client may give them a meaning."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nshoe-size: 42\n---\n# Tables\n";
-    /// A field is given twice, at the top and under `metadata`, with different values.
+    /// A field is set twice, at the top and under `metadata`, with different values.
     CONTRADICTION = "contradiction" Warning: "Keep the value in one place."
         why "Clients read one place or the other, so the skill behaves differently in each."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nstatus: stable\nmetadata:\n  status: experimental\n---\n# Tables\n";
 
     // Fields of the specification.
-    /// `name` is absent.
+    /// `name` is missing.
     NAME_MISSING = "name-missing" Error: "Add `name:` with the folder's name."
         why "The specification requires it; some clients drop the skill."
         example "---\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\n# Tables\n";
@@ -175,17 +175,17 @@ rules! {
         Copilot drops other names without a message."
         why "Copilot drops the skill without a message."
         example "---\nname: pdf.tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\n# Tables\n";
-    /// Two skills of `OpenCode`'s folders have one name.
+    /// Two skills in `OpenCode`'s folders have the same name.
     NAME_UNDEFINED = "name-undefined" Warning: "Rename one of them, or keep it in a folder that OpenCode \
         does not read: which one it lists varies between starts."
         why "OpenCode reads the folders in parallel and keeps the last one."
         example ".opencode/skills/notes and .claude/skills/notes, both named `notes`";
-    /// `name` differs from the folder's.
+    /// `name` differs from the folder's name.
     NAME_NOT_FOLDER = "name-not-folder" Error: "Use the same text for folder and name: some clients load \
         by one, some by the other."
         why "Some clients load by folder, some by name; only equal texts work in all."
         example "---\nname: tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\n# Tables\n";
-    /// `description` is absent.
+    /// `description` is missing.
     DESCRIPTION_MISSING = "description-missing" Error: "Add a `description:` that states what the skill \
         does and when to use it; a model selects the skill by it alone."
         why "A model selects a skill by its description alone."
@@ -200,17 +200,17 @@ rules! {
         characters: OpenClaw truncates the rest when its list is full."
         why "What a client cuts off cannot be matched."
         example "a description of 400 characters whose trigger terms are at its end";
-    /// `description` holds a closing tag.
+    /// `description` contains a closing tag.
     DESCRIPTION_CLOSING_TAG = "description-closing-tag" Warning: "Remove `</`: Gemini CLI and OpenCode \
         write descriptions between tags without escaping, so it can end the enclosing list."
         why "A closing tag in an unescaped list can end the list early."
         example "---\nname: pdf-tables\ndescription: Extracts </tables> of PDF files. Use for PDFs.\n---\n# Tables\n";
-    /// `description` is left over from a template.
+    /// `description` is template text.
     DESCRIPTION_TEMPLATE = "description-template" Error: "Replace it with what the skill does and when \
         to use it."
         why "Template text matches nothing and looks like a skill that was never finished."
         example "---\nname: pdf-tables\ndescription: TODO\n---\n# Tables\n";
-    /// `description` is so short that nothing can be matched to it.
+    /// `description` is too short to match requests.
     DESCRIPTION_SHORT = "description-short" Warning: "State what it does and when to use it, with words \
         of typical requests."
         why "A few words are not enough to match requests."
@@ -242,7 +242,7 @@ rules! {
         example "a compatibility of 700 characters";
 
     // Classification.
-    /// A word that the field does not know.
+    /// The value is not one of those allowed for the field.
     CLASSIFICATION_INVALID = "classification-invalid" Error: "Use one of the allowed values."
         why "An unknown value is replaced by the default."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nmetadata:\n  classification:\n    role: helper\n---\n# Tables\n";
@@ -250,17 +250,17 @@ rules! {
     SIDECAR_DIRECT = "sidecar-direct" Error: "A sidecar can only be attached: use `invocation: attach`."
         why "A sidecar acts on the output of another skill and does nothing on its own."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nmetadata:\n  classification:\n    role: sidecar\n    invocation: direct\n---\n# Tables\n";
-    /// Attaching without anything to attach to.
+    /// A skill that can be attached has no targets.
     ATTACH_WITHOUT_TARGETS = "attach-without-targets" Error: "Add `attach_targets` with at least one of task, run, output, transcript, artifact."
         why "Without a target the skill can never be attached."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nmetadata:\n  classification:\n    role: sidecar\n    invocation: attach\n---\n# Tables\n";
-    /// Targets of a skill that cannot be attached.
+    /// A skill that cannot be attached has targets.
     DIRECT_WITH_TARGETS = "direct-with-targets" Error: "Remove `attach_targets`, or use `invocation: both`."
         why "The targets have no effect."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nmetadata:\n  classification:\n    invocation: direct\n    attach_targets: [output]\n---\n# Tables\n";
 
     // Body.
-    /// Nothing is below the frontmatter.
+    /// The body is empty.
     BODY_EMPTY = "body-empty" Warning: "Add instructions below the frontmatter; loading this skill has \
         no effect."
         why "The model receives nothing beyond the description it already had."
@@ -279,11 +279,11 @@ rules! {
         `references/` and link it."
         why "Long instructions displace the conversation, and their middle is followed less reliably."
         example "a body of 11,000 tokens";
-    /// A broken relative link.
+    /// The target of a relative link does not exist.
     BROKEN_LINK = "broken-link" Warning: "Correct the path, or add the file to the bundle."
         why "The model tries to read a file that does not exist."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\nRead [the layout](references/layout.md).\n";
-    /// Several broken relative links, and there is no other file at all.
+    /// The targets of several relative links do not exist, and the bundle has no other files.
     RESOURCES_MISSING = "resources-missing" Warning: "Copy the files of the skill next to its SKILL.md, \
         or remove the links."
         why "The skill was copied without its files and cannot work as written."
@@ -295,24 +295,24 @@ rules! {
         example "[the other skill](../csv-tools/SKILL.md)";
 
     // Contracts, capabilities, bindings and services.
-    /// A part that the form demands is absent or has no meaning.
+    /// A required part is missing or invalid.
     CONTRACT_INVALID = "contract-invalid" Error: "Correct the value, or add the missing part."
         why "A contract that cannot be read cannot run."
         example "id: tables.extract\nsteps: 3\n";
-    /// A key that is not part of the contract format.
+    /// An unknown key.
     CONTRACT_UNKNOWN_KEY = "contract-unknown-key" Warning: "Correct or delete the key; it has no effect."
         why "A misspelled key silently changes what a contract does."
         example "id: tables.extract\nsteps:\n  - {id: a, uses: text.count, inptu: {text: x}}\n";
-    /// A step reads or waits for something that is not there, or a binding executes it.
+    /// A step reads or waits for something that does not exist, or a binding executes it.
     CONTRACT_REFERENCE = "contract-reference" Error: "Use an input, an output of an earlier step, or a \
         step of this contract."
         why "The step would fail when it starts."
         example "id: tables.extract\nsteps:\n  - id: a\n    uses: text.count\n    input: {text: vars.missing}\n";
-    /// An expression that cannot be read.
+    /// An expression that cannot be parsed.
     CONTRACT_EXPRESSION = "contract-expression" Error: "Use references, constants, == != > < >= <=, in, not in, and, or, not."
         why "The condition cannot be evaluated, so the run would stop."
         example "id: tables.extract\nsteps:\n  - id: a\n    uses: text.count\n    config: {condition: \"a ===\"}\n";
-    /// A step calls something that is not declared, or a binding implements it.
+    /// A step calls an undeclared capability, or a binding implements it.
     CONTRACT_CAPABILITY = "contract-capability" Warning: "Declare it in `capabilities/`, in the bundle \
         or next to it, or use an existing one."
         why "No binding can be chosen for an undeclared capability."
@@ -329,18 +329,18 @@ rules! {
     SERVICE_DUPLICATE = "service-duplicate" Error: "Rename one of the two, or remove one."
         why "The file that is found later is not used, so calls go to the address of the other one."
         example "pdf-tables/services/api.yaml and notes/services/api.yaml, both with `id: tickets`";
-    /// A step passes an input that its capability or skill does not accept.
+    /// A step passes invalid inputs to a capability or skill.
     CONTRACT_INPUT = "contract-input" Error: "Pass the inputs that the capability declares, with their \
         types."
         why "The capability would reject the call."
         example "input: {txet: inputs.text}";
-    /// An output that no step produces, or that is not declared.
+    /// An output that no step writes, or that is not declared.
     CONTRACT_OUTPUT = "contract-output" Warning: "Write it in a step, or remove it from `outputs`."
         why "The output stays empty."
         example "id: tables.extract\noutputs: {rows: {type: array, required: true}}\nsteps:\n  - {id: a, uses: text.count}\n";
 
     // What a reader should know before trusting it.
-    /// Characters that cannot be seen, or that change the order of what is seen.
+    /// Invisible characters, or characters that change the display order.
     HIDDEN_CHARACTERS = "hidden-characters" Warning: "Delete them: a model reads them, but a person \
         cannot see them."
         why "A reviewer approves text that differs from what the model reads."
@@ -358,22 +358,22 @@ rules! {
     HOOKS = "hooks" Warning: "Note: clients that support hooks run these commands automatically."
         why "Hooks run outside of the model's control."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nhooks:\n  PostToolUse: []\n---\n# Tables\n";
-    /// Tools that the skill grants itself without a limit.
+    /// The skill grants itself unrestricted tools.
     GRANTS_SHELL = "grants-shell" Warning: "List specific commands, such as `Bash(git status:*)`: this \
         allows any command without confirmation."
         why "The skill can run any command without confirmation."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nallowed-tools: Bash\n---\n# Tables\n";
-    /// Tools that the skill grants itself.
+    /// The skill grants itself tools.
     GRANTS_TOOLS = "grants-tools" Info: "Note: these tools run without confirmation while the skill is active."
         why "Installing the skill accepts these tools."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nallowed-tools: Write\n---\n# Tables\n";
 
     // What a body mentions.
-    /// A file of the bundle that the body mentions is missing.
+    /// A file of the bundle that the body mentions does not exist.
     FILE_MISSING = "file-missing" Warning: "Correct the path, or add the file to the bundle."
         why "The model runs or reads a file that does not exist."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\nRun `scripts/extract.py` first.\n\n```bash\npython scripts/extract.py input.pdf\n```\n";
-    /// The body mentions a tool that no client has.
+    /// The body mentions a tool that no known client has, with a name like a known one.
     TOOL_UNKNOWN = "tool-unknown" Warning: "Correct the name: the model calls tools by their exact name."
         why "A call of a tool with another name fails."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\nUse the `AskUserQuestions` tool.\n";
@@ -397,18 +397,18 @@ rules! {
         `skills-lint: ignore RULE: reason`."
         why "Without a reason, it is unclear whether the suppression is still needed."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\n<!-- skills-lint: ignore broken-link -->\nRead [the layout](references/layout.md).\n";
-    /// An ignore comment that names no rule, or one that cannot be ignored.
+    /// An ignore comment without a known rule, or for a rule that cannot be ignored.
     IGNORE_INVALID = "ignore-invalid" Warning: "Name a rule of `skills lint --rules`; rules about trust \
         cannot be ignored in the file that they check."
         why "The comment has no effect."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\n<!-- skills-lint: ignore brokn-link: made at install time -->\n";
-    /// An ignore comment that suppresses nothing.
+    /// An ignore comment that ignores nothing.
     IGNORE_UNUSED = "ignore-unused" Info: "Delete the comment."
         why "It would hide a later finding."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\n<!-- skills-lint: ignore broken-link: made at install time -->\nText.\n";
 
     // Among other skills.
-    /// `requires` names a skill that is not here.
+    /// `requires` names an unknown skill.
     REQUIRES_UNKNOWN = "requires-unknown" Warning: "Correct the name, or install the skill: this skill \
         tells the model to read it."
         why "The instructions name a skill that the model cannot load."
