@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use super::AssumedFolder;
+use skills_base::number::grouped;
 use skills_config::Config;
 use skills_registry::{Catalog, Root, RootOrigin, RootState};
 use skills_skill::client::{Depth, Folder, Links, Profile, Reading, Scope, profiles};
@@ -287,11 +288,17 @@ impl ClientFolder {
         let fewer = format!("move other folders out of {}", self.path.display());
         match profile.reading.value() {
             Some(Reading { children: Some(most), .. }) => Missed::Because(
-                format!("beyond the first {most} entries of a folder, the limit of {client}"),
+                format!(
+                    "beyond the first {} entries of a folder, the limit of {client}",
+                    grouped(u64::from(*most))
+                ),
                 fewer,
             ),
             Some(Reading { folders: Some(most), .. }) => Missed::Because(
-                format!("beyond the first {most} folders of a root, the limit of {client}"),
+                format!(
+                    "beyond the first {} folders of a root, the limit of {client}",
+                    grouped(u64::from(*most))
+                ),
                 fewer,
             ),
             _ => {

@@ -155,7 +155,7 @@ fn reasons_are_counted_without_details_of_one_skill() {
         home.whys("copilot", vec![skill])["a"].clone()
     };
     assert_eq!(reason(1025), reason(2000));
-    assert_eq!(reason(1025), "a description of more than 1024 characters");
+    assert_eq!(reason(1025), "a description of more than 1,024 characters");
     assert_eq!(reason(10), "", "what is seen has no reason");
 }
 

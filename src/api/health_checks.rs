@@ -92,7 +92,7 @@ pub fn temporary_cache() -> Check {
 }
 
 /// Returns the checks of the roots, one line each; missing folders of clients that are not in use are summarized.
-pub fn roots(catalog: &Catalog, watch: bool) -> Vec<Check> {
+pub fn roots(catalog: &Catalog) -> Vec<Check> {
     let skills_in = |root: usize| catalog.skills_with_roots().filter(|(_, of)| *of == root).count();
     let mut checks = Vec::new();
     let mut missing = 0;
@@ -100,11 +100,7 @@ pub fn roots(catalog: &Catalog, watch: bool) -> Vec<Check> {
         let subject = format!("root {}", root.title());
         let asked_for = matches!(root.origin, RootOrigin::Argument | RootOrigin::Config);
         match &root.state {
-            RootState::Present => {
-                let skills = counted(skills_in(i), "skill");
-                let how = if watch { "" } else { ", not watched (--no-watch)" };
-                checks.push(Check::good(subject, format!("{skills}{how}")));
-            }
+            RootState::Present => checks.push(Check::good(subject, counted(skills_in(i), "skill"))),
             RootState::Missing if asked_for => checks.push(Check::problem(
                 subject,
                 format!("folder {} does not exist", root.path.display()),
@@ -192,7 +188,7 @@ mod tests {
             root("~/.codex/skills", user, RootState::Missing),
             root("/skills", RootOrigin::Config, RootState::Present),
         ]);
-        let checks = roots(&catalog, true);
+        let checks = roots(&catalog);
         let health: Vec<Health> = checks.iter().map(|check| check.health).collect();
         assert_eq!(health, [Health::Problem, Health::Good, Health::Good]);
         assert_eq!(checks[1].found, "0 skills");
@@ -201,7 +197,7 @@ mod tests {
     #[test]
     fn unreadable_root_has_help() {
         let state = RootState::Unreadable("permission denied".into());
-        let checks = roots(&catalog(vec![root("/skills", RootOrigin::Argument, state)]), true);
+        let checks = roots(&catalog(vec![root("/skills", RootOrigin::Argument, state)]));
         assert!(checks[0].found.contains("permission denied") && checks[0].advice.is_some());
     }
 }

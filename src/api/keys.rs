@@ -74,15 +74,17 @@ impl KeyRing {
     /// Adds the keys of a file, which may have none.
     ///
     /// # Errors
-    /// Returns `invalid_configuration` if the file is unreadable or invalid, with the location of the error.
+    /// Returns `not_found` if there is no such file, and `invalid_configuration` if it is unreadable or invalid, with the
+    /// location of the error.
     pub fn read(&mut self, path: &Path) -> Result<(), Error> {
         let wrong = |why: String| {
-            Error::new(Code::InvalidConfiguration, format!("invalid key file `{}`: {why}", path.display()))
+            Error::new(Code::InvalidConfiguration, format!("invalid keys file `{}`: {why}", path.display()))
         };
         let text = skills_base::files::read_user_text(path).map_err(|error| {
             let reason = skills_base::files::io_reason(&error);
-            let message = format!("cannot read key file `{}`: {reason}", path.display());
-            Error::new(Code::InvalidConfiguration, message)
+            let message = format!("cannot read keys file `{}`: {reason}", path.display());
+            let is_missing = error.kind() == std::io::ErrorKind::NotFound;
+            Error::new(if is_missing { Code::NotFound } else { Code::InvalidConfiguration }, message)
         })?;
         let file: KeyFile =
             serde_saphyr::from_str(&text).map_err(|error| wrong(error.without_snippet().to_string()))?;
@@ -162,7 +164,7 @@ fn make_stored_key(name: &str, key: &str, scopes: BTreeSet<Scope>, salt: [u8; SA
 }
 
 impl StoredKey {
-    /// Returns it as an item of the list `keys` in a key file.
+    /// Returns it as an item of the list `keys` in a keys file.
     pub fn line(&self) -> String {
         let scopes: Vec<String> = self.scopes.iter().map(ToString::to_string).collect();
         // A quoted name is a JSON string, which YAML parses the same way.

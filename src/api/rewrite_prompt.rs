@@ -24,7 +24,7 @@ pub fn prompt(
 ) -> String {
     let queries = Queries::of(&document.id, cases, outcomes);
     let mut out = introduction(document);
-    let first = |id: Option<&SkillId>| id.map_or_else(|| "nothing".to_owned(), |id| format!("`{id}`"));
+    let first = |id: Option<&SkillId>| id.map_or_else(|| "no result".to_owned(), |id| format!("`{id}`"));
     let missed =
         queries.missed.iter().map(|(query, winner)| format!("“{query}” (first now: {})", first(*winner)));
     list(&mut out, "Requests that must select this skill, but do not:", missed.collect());
@@ -39,12 +39,17 @@ pub fn prompt(
     list(&mut out, "Neighboring skills, which keep their scope:", neighbors);
     let title = "Clients that shorten the description (put the most important words first):";
     list(&mut out, title, limits(shown));
-    out += "\nRules:\n\n\
+    let has_queries = !(queries.missed.is_empty() && queries.wrong.is_empty() && queries.winning.is_empty());
+    let and_no_list = if has_queries { ", and do not list the requests above" } else { "" };
+    let _ = write!(
+        out,
+        "\nRules:\n\n\
         - One paragraph of at most 1,024 characters; shorter is better.\n\
         - State what the skill does and when to use it with words that users write.\n\
         - Where the skill is confused with a neighbor, state with “Not for …” what belongs to the neighbor.\n\
-        - Do not promise anything that the skill does not do, and do not list the requests above.\n\n\
-        Answer with the new description only.\n";
+        - Do not promise anything that the skill does not do{and_no_list}.\n\n\
+        Answer with the new description only.\n"
+    );
     out
 }
 

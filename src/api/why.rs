@@ -325,6 +325,8 @@ fn quoted_start(text: &str) -> String {
 
 /// Maximum number of words, articles and the like not counted, of a part of a clause that one word matches.
 const MAX_SHORT_WORDS: usize = 4;
+/// Scores that differ by less are equal at two decimals.
+const TIE: f64 = 0.005;
 /// Maximum number of characters of another text quoted as evidence.
 const MAX_QUOTED: usize = 80;
 
@@ -797,6 +799,9 @@ fn rank_check(
             let sentence = &first.verdict.sentence;
             WhyCheck::fail(kind, format!("first with {score:.2}, but {refused}: {sentence}"), advice)
         }
+        (1, Some(second)) if score - second.score < TIE => {
+            WhyCheck::pass(kind, format!("first with {score:.2}, tied with {}", second.skill_id))
+        }
         (1, Some(second)) => WhyCheck::pass(
             kind,
             format!("first with {score:.2}, {:.2} ahead of {}", score - second.score, second.skill_id),
@@ -809,7 +814,8 @@ fn rank_check(
                 _ => ("wins", ""),
             };
             let (id, ahead) = (&winner.skill_id, winner.score - score);
-            let winner = format!("{id} {wins} with {:.2}, {ahead:.2} ahead{but}", winner.score);
+            let lead = if ahead < TIE { "tied".to_owned() } else { format!("{ahead:.2} ahead") };
+            let winner = format!("{id} {wins} with {:.2}, {lead}{but}", winner.score);
             WhyCheck::fail(kind, format!("rank {rank} with {score:.2}; {winner}"), "")
         }
         (rank, None) => WhyCheck::unknown(kind, format!("rank {rank} with {score:.2}")),

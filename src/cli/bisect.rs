@@ -27,7 +27,7 @@ pub async fn run(cx: &mut Context, args: &BisectArgs) -> Result<Exit, Failure> {
 }
 
 fn name(id: Option<&SkillId>) -> String {
-    id.map_or_else(|| "nothing".to_owned(), |id| safe_text::line(id.as_str()).into_owned())
+    id.map_or_else(|| "no result".to_owned(), |id| safe_text::line(id.as_str()).into_owned())
 }
 
 fn render(found: &Bisection, look: TerminalCaps) -> String {

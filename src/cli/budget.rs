@@ -43,9 +43,10 @@ fn assumptions(views: &[BudgetView]) -> Vec<String> {
 
 fn all(views: &[BudgetView], look: TerminalCaps) -> String {
     let mut out = super::list::notes(&assumptions(views), look);
-    let head = "client        not loaded  entries complete  truncated  name only   omitted  tokens  budget \
-        used";
+    let head =
+        "client          not loaded  entries     full  truncated  name only  omitted   tokens  budget used";
     let _ = writeln!(out, "{}", TextStyle::Muted.paint(head, look.color));
+    let number = |count: usize| grouped(count as u64);
     for view in views {
         let BudgetResult { complete: unchanged, shortened, name_only, omitted, .. } =
             view.allowance.fill.made;
@@ -53,14 +54,19 @@ fn all(views: &[BudgetView], look: TerminalCaps) -> String {
         let entries = view.allowance.entries.iter().filter(|(entry, _)| !entry.bundled).count();
         let _ = writeln!(
             out,
-            "{}  {unseen:>8}  {:>7}  {unchanged:>7}  {shortened:>9}  {name_only:>9}  {omitted:>8}  {:>6}  {}",
+            "{}  {:>10}  {:>7}  {:>7}  {:>9}  {:>9}  {:>7}  {:>7}  {}",
             TextStyle::Strong
                 .paint(&fit(view.client.as_deref().unwrap_or("plain"), 14, look.unicode), look.color),
-            entries,
+            number(unseen),
+            number(entries),
+            number(unchanged),
+            number(shortened),
+            number(name_only),
+            number(omitted),
             format!(
                 "{}{}",
                 if view.tokens_estimated { estimate_sign(look.unicode) } else { "" },
-                view.tokens.1
+                grouped(u64::from(view.tokens.1))
             ),
             used(view),
         );
@@ -111,7 +117,7 @@ fn labeled(views: &[BudgetView]) -> String {
                 .map_or_else(|| "No client".to_owned(), |id| format!("Client {}", clean(id))),
             format!("Skills not loaded: {unseen}"),
             format!(
-                "Entries: {entries}, {complete} complete, {shortened} truncated, {name_only} name only, {omitted} omitted"
+                "Entries: {entries}, {complete} full, {shortened} truncated, {name_only} name only, {omitted} omitted"
             ),
             format!("Tokens: {prefix}{}", view.tokens.1),
             format!("Budget used: {}", clean(&used(view))),
@@ -165,7 +171,7 @@ fn labeled_one(view: &BudgetView, every: bool) -> String {
 /// Returns how an entry is shown, and why.
 fn shown_as(entry: &ListedEntry, state: &Truncation) -> (TextStyle, &'static str, String) {
     match state {
-        Truncation::Complete => (TextStyle::Good, "complete", String::new()),
+        Truncation::Complete => (TextStyle::Good, "full", String::new()),
         Truncation::Shortened { characters, why } => {
             (TextStyle::Warn, "truncated", format!("to {characters} characters: {why}"))
         }

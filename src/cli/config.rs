@@ -141,5 +141,7 @@ fn edit(cx: &mut Context) -> Result<Exit, Failure> {
 
 /// Converts a configuration error to a usage error.
 pub fn failure(error: &ConfigError) -> Failure {
-    Failure::usage(format!("{error}; `skills config check` lists the errors"))
+    let message = error.to_string();
+    let joined_by = if message.ends_with('?') { " " } else { "; " };
+    Failure::usage(format!("{message}{joined_by}`skills config check` lists all errors"))
 }

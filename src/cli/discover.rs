@@ -122,10 +122,15 @@ pub fn render(answer: &Answer, request: &Request, look: TerminalCaps) -> String 
     for (place, hit) in (1..).zip(&answer.results) {
         result(&mut out, place, hit, best, answer, look);
     }
+    if answer.below_limit > 0 {
+        let text =
+            format!("{}; --limit shows more", inflected(answer.below_limit, "more result", "more results"));
+        let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&text, look.color));
+    }
     if !answer.results.is_empty() {
         let _ = writeln!(out, "\n  {}", bar::legend(look));
     }
-    print_sidecars(&mut out, answer, request, look);
+    print_sidecars(&mut out, answer, look);
     out
 }
 
@@ -210,7 +215,7 @@ fn result(out: &mut String, place: usize, hit: &Hit, best: f64, answer: &Answer,
     }
 }
 
-fn print_sidecars(out: &mut String, answer: &Answer, request: &Request, look: TerminalCaps) {
+fn print_sidecars(out: &mut String, answer: &Answer, look: TerminalCaps) {
     let id_width = (look.width.min(120) - 40).clamp(16, 48);
     if !answer.attachable.is_empty() {
         let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("attachable", look.color));
@@ -220,7 +225,7 @@ fn print_sidecars(out: &mut String, answer: &Answer, request: &Request, look: Te
             let _ = writeln!(out, "    {id} {:>6.2}  to {}", sidecar.score, targets.join(", "));
         }
     }
-    if !answer.excluded.is_empty() || answer.below_limit > 0 {
+    if !answer.excluded.is_empty() {
         let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("excluded", look.color));
     }
     for left in answer.excluded.iter().take(LEFT_OUT) {
@@ -238,10 +243,5 @@ fn print_sidecars(out: &mut String, answer: &Answer, request: &Request, look: Te
             format!("and at least {more} more (--json lists the first {})", answer.excluded.len())
         };
         let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&more, look.color));
-    }
-    if answer.below_limit > 0 {
-        let more = inflected(answer.below_limit, "more matches", "more match");
-        let text = format!("{more} below the limit of {}", request.limit);
-        let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&text, look.color));
     }
 }

@@ -22,12 +22,22 @@ pub async fn run(cx: &mut Context) -> Result<Exit, Failure> {
     let config = cx.config()?;
     let client = cx.open_local(CoreParts::Index).await?;
     let mut checks = client.checkup().await?;
+    if !config.watch {
+        let found = "folders are not watched for changes (--no-watch, `watch` or SKILLS_WATCH)";
+        checks.push(Check::good("watching", found));
+    }
     if let Some(address) = &config.connect {
         checks.push(match connect(&config, &cx.env).await {
             Ok(remote) => {
                 Check::good("service", format!("{} is reachable, access granted", remote.address()))
             }
-            Err(error) => Check::problem("service", error.message, format!("reported by {address}")),
+            Err(error) => Check::problem(
+                "service",
+                error.message,
+                format!(
+                    "check the address {address} (`connect`, --connect), the API key, and that `skills serve` runs there"
+                ),
+            ),
         });
     }
     let look = TerminalCaps { width: stdout_caps(true).width, ..cx.out.look };

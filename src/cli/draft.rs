@@ -185,7 +185,7 @@ pub fn render(report: &DraftReport, look: TerminalCaps) -> String {
         for shown in &report.shown {
             let text = match &shown.dropped {
                 Some(why) => safe_text::line(why).into_owned(),
-                None if shown.characters == shown.of => "in full".to_owned(),
+                None if shown.characters == shown.of => "full".to_owned(),
                 None if shown.characters == 0 => "name only".to_owned(),
                 None => format!("{} of {} characters", shown.characters, shown.of),
             };

@@ -194,10 +194,10 @@ fn render(evaluation: &Evaluation, plain: bool, look: TerminalCaps) -> String {
         let note = format!("{} of {} near misses to the forbidden skill", near.routed, near.queries);
         out += &figure("routed", share, &note);
     }
-    out += &operating_points(report, plain, look);
     let (half, most) = (elapsed_micros(report.latency_us.p50), elapsed_micros(report.latency_us.p99));
     let head = if plain { "latency:" } else { "latency   " };
     let _ = writeln!(out, "  {head} {half} (p50), {most} (p99)");
+    out += &operating_points(report, plain, look);
     lost(&mut out, evaluation, look);
     passed(&mut out, evaluation, look);
     if !evaluation.missing.is_empty() {
@@ -261,12 +261,18 @@ fn operating_points(report: &EvalReport, plain: bool, look: TerminalCaps) -> Str
         return out;
     }
     let mut out = format!("\n{}\n", TextStyle::Strong.paint("threshold  accepted  rejected", look.color));
-    let present = report.present.threshold.map(|from| format!("{from:.2}")).unwrap_or_default();
-    let _ = writeln!(out, "  {present:<7}  {:<8.3}  {rejected:.3}  current", report.present.accepted);
-    for point in &report.thresholds {
-        if let (Some(threshold), Some(rejected)) = (point.threshold, point.rejected) {
-            let _ = writeln!(out, "  {threshold:<7.2}  {:<8.3}  {rejected:.3}", point.accepted);
-        }
+    let mut rows = vec![(report.present.threshold, report.present.accepted, rejected, "  current")];
+    rows.extend(
+        report
+            .thresholds
+            .iter()
+            .filter_map(|point| Some((Some(point.threshold?), point.accepted, point.rejected?, ""))),
+    );
+    let at = |threshold: Option<f64>| threshold.unwrap_or(f64::NEG_INFINITY);
+    rows.sort_by(|a, b| at(a.0).total_cmp(&at(b.0)));
+    for (threshold, accepted, rejected, note) in rows {
+        let threshold = threshold.map(|from| format!("{from:.2}")).unwrap_or_default();
+        let _ = writeln!(out, "  {threshold:<7}  {accepted:<8.3}  {rejected:.3}{note}");
     }
     out
 }
@@ -282,11 +288,11 @@ fn passed(out: &mut String, evaluation: &Evaluation, look: TerminalCaps) {
     let _ = writeln!(out, "\n{title}");
     let available = look.text_width(110);
     for one in passed {
-        let won = one.won.as_ref().map_or("nothing", SkillId::as_str);
-        let what = match (&one.query.not, one.by) {
-            (Some(_), _) => format!("expected {}; {won} is first", one.query.expectation()),
-            (None, Some(by)) => format!("{won} won by {by:.2} (#1)"),
-            (None, None) => format!("{won} won (#1), the only result"),
+        let what = match (&one.won, &one.query.not, one.by) {
+            (None, ..) => format!("expected {}; no results", one.query.expectation()),
+            (Some(won), Some(_), _) => format!("expected {}; {won} is first", one.query.expectation()),
+            (Some(won), None, Some(by)) => format!("{won} won by {by:.2} (#1)"),
+            (Some(won), None, None) => format!("{won} won (#1), the only result"),
         };
         let _ = writeln!(out, "  {}", cut(&safe_text::line(&one.query.query), available - 2, look.unicode));
         let what = cut(&safe_text::line(&what), available - 4, look.unicode);
@@ -319,10 +325,10 @@ fn lost(out: &mut String, evaluation: &Evaluation, look: TerminalCaps) {
     }
     for lost in report.lost.iter().take(MAX_LOST_QUERIES) {
         let expected: Vec<&str> = lost.expected.iter().map(skills_skill::SkillId::as_str).collect();
-        let won = lost.won.as_ref().map_or("nothing", skills_skill::SkillId::as_str);
         let rank = lost.rank.map_or_else(|| "not among the first ten".to_owned(), |rank| format!("#{rank}"));
         let by = lost.by.map(|by| format!(" by {by:.2}")).unwrap_or_default();
-        let what = format!("{won} won{by}; expected {} ({rank})", expected.join(" or "));
+        let won = lost.won.as_ref().map_or_else(|| "no results".to_owned(), |won| format!("{won} won{by}"));
+        let what = format!("{won}; expected {} ({rank})", expected.join(" or "));
         let _ = writeln!(out, "  {}", cut(&safe_text::line(&lost.query), available - 2, look.unicode));
         let what = cut(&safe_text::line(&what), available - 4, look.unicode);
         let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&what, look.color));

@@ -99,7 +99,7 @@ async fn list(cx: &mut Context, args: &GoldenListArgs) -> Result<Exit, Failure> 
 }
 
 fn name(id: Option<&SkillId>) -> String {
-    id.map_or_else(|| "nothing".to_owned(), |id| safe_text::line(id.as_str()).into_owned())
+    id.map_or_else(|| "no result".to_owned(), |id| safe_text::line(id.as_str()).into_owned())
 }
 
 fn render(report: &GoldenReport, look: TerminalCaps) -> String {
@@ -157,6 +157,10 @@ fn render(report: &GoldenReport, look: TerminalCaps) -> String {
 /// Describes the result of a query in one line.
 fn outcome(result: &GoldenResult) -> String {
     let expects = safe_text::line(&result.query.expectation()).into_owned();
+    if result.first.is_none() && result.state != GoldenState::Rejected {
+        let rank = if result.state == GoldenState::Lost { " (not ranked)" } else { "" };
+        return format!("expects {expects}{rank}; no results");
+    }
     let first = name(result.first.as_ref());
     let by = result.by.unwrap_or_default();
     match (result.state, result.rank) {

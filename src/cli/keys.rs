@@ -26,7 +26,7 @@ fn make(cx: &mut Context, args: &NewKeyArgs) -> Result<Exit, Failure> {
     } else {
         cx.out.line(&key)?;
         cx.reporter()
-            .print_line("The key above is shown only once. Add this line to the key file, under `keys:`:");
+            .print_line("The key above is shown only once. Add this line to the keys file, under `keys:`:");
         cx.reporter().print_line(&format!("  {}", stored.line()));
     }
     Ok(Exit::Success)

@@ -214,7 +214,7 @@ fn render_client(
     ];
     let own = view.list.fill.own.skills;
     if own > 0 {
-        parts.push(format!("{own} bundled"));
+        parts.push(format!("{own} built-in"));
     }
     let dot = if look.unicode { " · " } else { " - " };
     let footer = TextStyle::Muted.paint(&parts.join(dot), look.color);
@@ -300,7 +300,7 @@ fn unseen_skills<'v>(
 /// Returns how much of a description is shown, with its style.
 fn shown_label(shown: &Truncation) -> (TextStyle, String) {
     match shown {
-        Truncation::Complete => (TextStyle::Good, "complete".to_owned()),
+        Truncation::Complete => (TextStyle::Good, "full".to_owned()),
         Truncation::Shortened { characters, .. } => (TextStyle::Warn, format!("{characters} chars")),
         Truncation::NameOnly { .. } => (TextStyle::Warn, "name only".to_owned()),
         Truncation::Omitted { .. } => (TextStyle::Bad, "omitted".to_owned()),

@@ -218,7 +218,8 @@ pub fn checks(report: &WhyReport) -> String {
     }
     if let Some(ranking) = &report.ranking {
         let other = ranking.other.as_ref().filter(|_| ranking.rank != Some(1));
-        let _ = writeln!(out, "\nWords: this skill{}.", other.map(|_| ", first result").unwrap_or_default());
+        let first = other.map(|_| " and the first result").unwrap_or_default();
+        let _ = writeln!(out, "\nPoints by word, for this skill{first}:");
         for term in &ranking.terms {
             let theirs = other.map(|_| format!(", {:.2}", term.winner_points)).unwrap_or_default();
             let missing = if term.fields.is_empty() { " Not in this skill." } else { "" };

@@ -84,7 +84,7 @@ fn labeled(report: &VisibilityReport) -> String {
         let _ = writeln!(out, "{number}. {}", sentences(parts));
     }
     let clients = counted(report.clients.len(), "client");
-    let _ = writeln!(out, "{}, {clients}.", counted(report.total, "skill"));
+    let _ = writeln!(out, "{}, {clients}.", counted(report.total, "skill file"));
     if let Some(next) = &report.next {
         let _ = writeln!(out, "More: --cursor {}", quoted(next));
     }
@@ -151,7 +151,7 @@ fn render(report: &VisibilityReport, look: TerminalCaps) -> String {
     let legend = Visibility::ALL.map(|state| format!("{} {}", state.sign(look.unicode), state.label()));
     let _ = writeln!(out, "\n{}", TextStyle::Muted.paint(&legend.join("   "), look.color));
     let clients = counted(report.clients.len(), "client");
-    let _ = writeln!(out, "{}, {clients}", counted(report.total, "skill"));
+    let _ = writeln!(out, "{}, {clients}", counted(report.total, "skill file"));
     if let Some(next) = &report.next {
         let _ = writeln!(out, "more: --cursor {}", quoted(next));
     }

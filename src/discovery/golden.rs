@@ -70,7 +70,7 @@ pub enum GoldenError {
         query: String,
     },
     /// `expect` is a word other than `none`.
-    #[error("`{query}` expects `{word}`; use a list of ids, or `none`")]
+    #[error("`expect` of the query `{query}` is `{word}`; write `expect: [{word}]`, or `expect: none`")]
     Word {
         /// The request of the entry.
         query: String,
@@ -255,7 +255,10 @@ mod tests {
         assert_eq!(cases[0].expect, any("pdf-tables"));
         assert_eq!(cases[1], Case { query: "what's the time".into(), expect: Expect::Nothing });
         let message = |text: &str| golden_yaml(text).unwrap_err().to_string();
-        assert_eq!(message("- query: q\n  expect: pdf\n"), "`q` expects `pdf`; use a list of ids, or `none`");
+        assert_eq!(
+            message("- query: q\n  expect: pdf\n"),
+            "`expect` of the query `q` is `pdf`; write `expect: [pdf]`, or `expect: none`"
+        );
         assert!(message("- query: q\n  expect: []\n").contains("use `none`"));
         let not = golden_yaml("- query: q\n  not: a\n").unwrap();
         assert_eq!(not[0].expect, Expect::Not(SkillId::new("a")));

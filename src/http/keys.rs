@@ -99,7 +99,7 @@ impl ServiceKeys {
         let ring = Arc::new(ring(key.as_deref(), file.as_deref())?);
         if let Some(file) = file.as_deref().filter(|_| ring.is_empty()) {
             let message = format!(
-                "the key file {}: no keys found; `skills keys new NAME` prints a line for it",
+                "the keys file {}: no keys found; `skills keys new NAME` prints a line for it",
                 file.display()
             );
             return Err(Error::new(Code::InvalidConfiguration, message));
@@ -128,7 +128,7 @@ impl ServiceKeys {
             current.version = version;
             match ring(self.key.as_deref(), Some(file)) {
                 Ok(ring) => {
-                    tracing::info!(keys = ring.len(), "read the key file again");
+                    tracing::info!(keys = ring.len(), "read the keys file again");
                     current.ring = Arc::new(ring);
                 }
                 Err(error) => tracing::error!("{}; keeping the previous keys", error.message),

@@ -268,9 +268,11 @@ fn signal(run: &RunSnapshot, name: &str) -> Result<Transition, TransitionError> 
         (RunState::WaitingForSignal, Some(Gate::Signal { name: awaited, .. })) if awaited == name => {
             Ok(continue_after_wait(run))
         }
-        (RunState::WaitingForSignal, Some(Gate::Signal { name: awaited, .. })) => {
-            Err(invalid(run, "signal", Some(format!("it is waiting for the signal {awaited}, not {name}"))))
-        }
+        (RunState::WaitingForSignal, Some(Gate::Signal { name: awaited, .. })) => Err(invalid(
+            run,
+            "signal",
+            Some(format!("it is waiting for the signal `{awaited}`, not `{name}`")),
+        )),
         (state, _) if state.is_terminal() || state == RunState::Failed => Err(invalid(run, "signal", None)),
         _ => Ok(Transition::SignalBuffered),
     }
@@ -331,7 +333,7 @@ fn resume(run: &RunSnapshot) -> Result<Transition, TransitionError> {
     }
     let needed = match &run.gate {
         Some(Gate::Human { step, .. }) => Some(format!("step {step} is waiting for approval")),
-        Some(Gate::Signal { name, .. }) => Some(format!("it is waiting for the signal {name}")),
+        Some(Gate::Signal { name, .. }) => Some(format!("it is waiting for the signal `{name}`")),
         None => None,
     };
     Err(invalid(run, "resume", needed))

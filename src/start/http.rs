@@ -194,7 +194,7 @@ fn keys(cx: &Context, args: &ServeArgs) -> Result<ServiceKeys, Failure> {
         && let Ok(Some(_)) = private_files::excess(&path, key_file_mode(&path))
     {
         let path = quoted(&path.to_string_lossy());
-        cx.reporter().print_line(&format!("the key file is readable by other users: run chmod 600 {path}"));
+        cx.reporter().print_line(&format!("the keys file is readable by other users: run chmod 600 {path}"));
     }
     Ok(keys)
 }

@@ -356,7 +356,7 @@ fn list_marks_skills_that_the_client_does_not_list() {
                 names: vec!["xlsx".into()],
             },
             HiddenSkills {
-                why: "a description of more than 1024 characters".into(),
+                why: "a description of more than 1,024 characters".into(),
                 cause: None,
                 skills: 1,
                 names: vec!["pdf-forms".into()],

@@ -221,7 +221,7 @@ fn first_result_stays_selected_during_indexing() {
     ranked_again(&mut pane, with_new_first(212));
     let screen = Screen::new(120, 36).text(&mut pane);
     assert!(screen.contains("Why xlsx is first"), "{screen}");
-    assert!(screen.contains("confidence high (provisional)"), "{screen}");
+    assert!(screen.contains("confidence high; provisional, 100 of 312 indexed"), "{screen}");
     assert!(screen.contains("100 of 312"), "{screen}");
     assert!(Screen::new(80, 24).text(&mut pane).contains("100 of 312"));
 

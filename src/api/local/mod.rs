@@ -156,7 +156,7 @@ impl Local {
     pub async fn checkup(&self) -> Result<Vec<Check>, Error> {
         let mut checks = health_checks::settings(&self.skills.config);
         checks.extend(self.temporary_cache.as_ref().map(|_| health_checks::temporary_cache()));
-        checks.extend(health_checks::roots(&self.skills.registry.snapshot(), self.skills.config.watch));
+        checks.extend(health_checks::roots(&self.skills.registry.snapshot()));
         // One request that every matcher has to answer shows which of them work here.
         let probe = Request { intent: "read a file".to_owned(), ..self.usual_request() };
         if let Ok(answer) = self.discover(probe).await {

@@ -42,7 +42,7 @@ impl<'r> AnswerText<'r> {
     /// Returns the answer for a request. `ranks` is whether the skill passes the checks that apply to every client.
     fn with_request(&self, ranks: bool) -> String {
         let report = self.report;
-        let offers = if self.is_assumed { self.not_searched() } else { self.not_offered() };
+        let offers = if self.is_assumed { self.not_searched_but_assumed() } else { self.not_offered() };
         if ranks && offers.is_empty() && report.wins {
             return "The skill is offered and ranks first for this request.".to_owned();
         }
@@ -141,6 +141,12 @@ impl<'r> AnswerText<'r> {
         }
         let verb = number(&self.all, "does not search", "do not search");
         format!("{} {verb} this folder", join_names(&self.all))
+    }
+
+    /// Returns which clients do not search the folder of the skill, and that the checks assume the opposite.
+    fn not_searched_but_assumed(&self) -> String {
+        let they = if self.is_about_all { "one does" } else { number(&self.all, "it does", "they do") };
+        format!("{}; the checks assume that {they}", self.not_searched())
     }
 
     /// Returns the subject of a sentence about no client. Without a request, it is the first of the answer.

@@ -1,6 +1,6 @@
 //! Arguments of the commands about capabilities and their bindings.
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 
 /// `skills explain-capability`
 #[derive(Debug, Args)]
@@ -11,11 +11,11 @@ pub struct ExplainCapabilityArgs {
 
 /// `skills activate`
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("choice").required(true).args(["binding", "clear"])))]
 pub struct ActivateArgs {
     /// Id of the capability.
     pub capability: String,
     /// Binding to use for it on this machine.
-    #[arg(required_unless_present = "clear", conflicts_with = "clear")]
     pub binding: Option<String>,
     /// Restore the default binding.
     #[arg(long)]

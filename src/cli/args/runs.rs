@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 
 use super::value_parsers::{InputFileArg, Pair, pair, parse_file_arg, parse_name, span};
 use skills_config::RunColumn;
@@ -169,15 +169,15 @@ macro_rules! where_help {
             " All terms must match; `-` before a term negates it; double quotes group words.
 Several values of a key, of which one must match, are separated by commas: `error:503,circuit` (except for title, target, age and since).
 
-  state:failed,canceled     a state, `open`, `ended`, `waiting` or `unknown` (outcome)
+  state:failed,canceled     a state, or open, ended, waiting, unknown
   title:deploy*             the title of the run
   skill:deploy*             the skill; `*` stands for any characters
   step:book                 the current step
   age:>1h                   time since the start (s, m, h, d, w)
   since:<10m                time in the current state
   error:\"bad gateway\"       part of the error
-  detail:10.0.0.7           part of the complete error, with addresses and responses
-  input.region:eu*          an input; `input.total:>100` compares numbers (also `>=`, `<`, `<=`)
+  detail:10.0.0.7           part of the error including addresses
+  input.region:eu*          an input; numbers also `:>100`, `:<=5`
   label.env:prod            a label set at launch
   by:kim                    who started it
   assigned:kim              who it is assigned to
@@ -185,7 +185,7 @@ Several values of a key, of which one must match, are separated by commas: `erro
   id:4f1c                   part of the id
   trace:4bf92f35            the beginning of the trace id
   target:report.md          part of what it is attached to
-  4711                      part of the id, title, skill, step, inputs or error"
+  4711                      in id, title, skill, step, inputs or error"
         )
     };
 }
@@ -261,9 +261,9 @@ pub struct WaitArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Shows what would happen and asks for confirmation. The decision applies to \
     exactly what was shown. Without a terminal, or with --yes alone, prints the details and the full command and exits with 5. With --yes, approve requires --inputs-digest, and deny --step or --inputs-digest. With --where, use --yes with the --list-digest that is printed with the list.")]
+#[command(group(ArgGroup::new("selected").required(true).args(["run", "where"])))]
 pub struct DecideArgs {
     /// Id of the run.
-    #[arg(required_unless_present = "where", conflicts_with = "where")]
     pub run: Option<String>,
     /// Apply to every waiting run that matches this filter, after listing the runs with the digests of their inputs and
     /// asking for confirmation.
@@ -301,9 +301,9 @@ pub struct DecideArgs {
 
 /// `skills runs resume`
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("selected").required(true).args(["run", "where"])))]
 pub struct ResumeArgs {
     /// Id of the run.
-    #[arg(required_unless_present = "where", conflicts_with = "where")]
     pub run: Option<String>,
     #[command(flatten)]
     pub bulk: BulkArgs,
@@ -341,9 +341,9 @@ pub struct SignalArgs {
 
 /// `skills runs cancel`
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("selected").required(true).args(["run", "where"])))]
 pub struct CancelArgs {
     /// Id of the run.
-    #[arg(required_unless_present = "where", conflicts_with = "where")]
     pub run: Option<String>,
     #[command(flatten)]
     pub bulk: BulkArgs,
@@ -355,7 +355,7 @@ pub struct BulkArgs {
     /// Apply to every run that matches this filter, after listing the runs and asking for confirmation.
     #[arg(long, value_name = "FILTER", allow_hyphen_values = true, long_help = where_help!("Apply to every run that matches this filter, after listing the runs and asking for confirmation."))]
     pub r#where: Option<String>,
-    /// Skip the confirmation prompt.
+    /// Skip the confirmation prompt of --where; without --where, there is none.
     #[arg(long, short, requires = "where")]
     pub yes: bool,
 }
@@ -479,6 +479,25 @@ mod tests {
         assert!(EXPIRIES.iter().all(|word| word.parse::<Expiry>().is_ok()));
         assert!(AUDITS.iter().all(|word| word.parse::<AuditMode>().is_ok()));
         assert!(CONFORMANCES.iter().all(|word| word.parse::<Conformance>().is_ok()));
+    }
+
+    #[test]
+    fn missing_selection_names_the_run_and_the_filter() {
+        for command in ["approve", "deny", "resume", "cancel"] {
+            let parsed = <crate::args::Cli as clap::Parser>::try_parse_from(["skills", "runs", command]);
+            let error = parsed.unwrap_err();
+            assert_eq!(error.exit_code(), 2);
+            let message = error.to_string();
+            assert!(message.contains("<RUN|--where <FILTER>>"), "{message}");
+        }
+    }
+
+    #[test]
+    fn help_of_where_fits_80_columns() {
+        // Clap indents the help of an option by ten columns.
+        let help = where_help!("");
+        let rows = help.lines().filter(|line| line.starts_with("  "));
+        assert_eq!(rows.map(str::len).find(|width| *width > 70), None);
     }
 
     #[test]

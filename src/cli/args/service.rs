@@ -99,7 +99,7 @@ pub struct KeysArgs {
 }
 #[derive(Debug, Subcommand)]
 pub enum KeysAction {
-    /// Create a key and print it once, with the line for the key file.
+    /// Create a key and print it once, with the line for the keys file.
     New(NewKeyArgs),
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 
 use super::SqliteFile;
 use super::value_parsers::{moment, span};
@@ -88,10 +88,10 @@ pub struct ConfirmArgs {
 
 /// `skills db purge` and `skills audit-purge`: up to when.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("until").required(true).args(["before", "older_than"])))]
 pub struct BeforeArgs {
     /// Select runs that ended before this date or time: 2026-10-01, 2026-10-01T12:00:00Z.
-    #[arg(long, value_name = "DATE", value_parser = moment, required_unless_present = "older_than",
-        conflicts_with = "older_than", allow_hyphen_values = true)]
+    #[arg(long, value_name = "DATE", value_parser = moment, allow_hyphen_values = true)]
     pub before: Option<i64>,
     /// Select runs that ended at least this long ago: 90s, 12h, 30d.
     #[arg(long, value_name = "DURATION", value_parser = span)]

@@ -156,7 +156,7 @@ fn none_accepts(runs: usize, command: &str) -> Error {
 /// Prompts for the command and the number of runs; `means` is the command line without prompt.
 fn confirm(command: &str, runs: usize, means: &str) -> Result<(), Failure> {
     let word = format!("{command} {runs}");
-    let question = format!("Type the words {word} to confirm, or press Enter to abort:");
+    let question = format!("Type `{word}` to confirm, or press Enter to abort:");
     if reporter::ask(&question, &format!("to confirm, run: {means}"))? != word {
         return Err(Error::new(Code::ConfirmationRequired, "nothing was sent").into());
     }
@@ -173,7 +173,7 @@ fn choose(
     let mut text = chosen.list(clock::now_ms());
     if others > 0 {
         let left = inflected(others, "other run matches", "other runs match");
-        let _ = writeln!(text, "{left} but cannot take this command.");
+        let _ = writeln!(text, "{left} but do not accept this command.");
     }
     text += &will_be_skipped(skipped);
     reporter.print_line(&text);

@@ -100,7 +100,7 @@ pub async fn assign(cx: &mut Context, args: &RunsAssignArgs) -> Result<Exit, Fai
     if cx.out.json {
         cx.out.value(&result)?;
     } else {
-        cx.out.line(format!("{}; run {}", safe_text::line(&result.note), result.run.id))?;
+        cx.out.line(format!("run {}: {}", result.run.id, safe_text::line(&result.note)))?;
     }
     Ok(Exit::Success)
 }
@@ -167,7 +167,7 @@ pub async fn continue_run(
     let is_active_run = result.run.is_executable();
     let note = safe_text::line(&result.note).into_owned();
     let done = if is_active_run && !detach {
-        reporter.print_line(&format!("{note}; run {}", result.run.id));
+        reporter.print_line(&format!("run {}: {note}", result.run.id));
         match completion::work(client, &result.run, seen, steps, reporter).await {
             Ok(completion) => {
                 result.run = completion.run.clone();
@@ -186,7 +186,7 @@ pub async fn continue_run(
                 .print_line(&format!("{} {warning}", TextStyle::Warn.paint("warning:", reporter.look.color)));
         }
         if !cx.out.json {
-            cx.out.line(format!("{note}; run {}", result.run.id))?;
+            cx.out.line(format!("run {}: {note}", result.run.id))?;
         }
         for (verb, line) in Caller::of(&cx.global).next(&result.run) {
             reporter.print_line(&format!(

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::output::{
-    TerminalCaps, TextStyle, byte_size, counted, cut, estimate_sign, grouped, inflected, tokens, wrap,
+    TerminalCaps, TextStyle, byte_size, cells, counted, cut, estimate_sign, grouped, inflected, tokens, wrap,
 };
 use skills_api::{ComposedView, DiffLine, LevelSize, SessionSummary, SessionView, SkillDrift};
 use skills_config::quoted;
@@ -41,7 +41,7 @@ pub fn session_list(sessions: &[SessionSummary], look: TerminalCaps) -> String {
             "{}  {}  {}",
             TextStyle::Strong.paint(&session.session_id, look.color),
             TextStyle::Muted.paint(
-                &format!("{:>4} entries  changed {}", session.entries, moment(session.changed_ms)),
+                &format!("{:>12}  changed {}", counted(session.entries, "entry"), moment(session.changed_ms)),
                 look.color
             ),
             cut(&safe_text::line(&active), look.text_width(120).saturating_sub(75).max(20), look.unicode),
@@ -234,11 +234,16 @@ pub fn receipt(value: &Value, look: TerminalCaps) -> String {
         let _ = writeln!(out, "{}", TextStyle::Warn.paint(&format!("! {name} was not loaded"), look.color));
     }
     let active = value["active"].as_array().map_or(&[][..], Vec::as_slice);
+    let name_of = |skill: &Value| unescape(skill["name"].as_str().unwrap_or_default());
+    let name_width = active.iter().map(|skill| cells(&name_of(skill))).max().unwrap_or(0);
     for skill in active {
         let text = |key: &str| unescape(skill[key].as_str().unwrap_or_default());
         let tokens = grouped(skill["tokens"].as_u64().unwrap_or_default());
         let sign = if skill["tokens_estimated"] == false { "" } else { estimate_sign(look.unicode) };
-        let _ = writeln!(out, "  {}  {sign}{tokens} tok  {}", text("name"), text("location"));
+        let name = name_of(skill);
+        let gap = " ".repeat(name_width - cells(&name));
+        let tokens = format!("{sign}{tokens}");
+        let _ = writeln!(out, "  {name}{gap}  {tokens:>6} tok  {}", text("location"));
         let requires: Vec<String> = skill["requires"]
             .as_array()
             .into_iter()

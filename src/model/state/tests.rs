@@ -157,7 +157,7 @@ fn signal_of_another_name_is_rejected() {
     let refusal = transition(&snapshot_in(RunState::WaitingForSignal), &other).unwrap_err();
     assert_eq!(
         refusal.to_string(),
-        "the run does not accept this signal: it is waiting for the signal books-closed, not other; other available commands: cancel, replay, fork"
+        "the run does not accept this signal: it is waiting for the signal `books-closed`, not `other`; other available commands: cancel, replay, fork"
     );
 }
 
@@ -187,7 +187,7 @@ fn only_a_completed_step_has_a_stated_result() {
 #[test]
 fn resume_of_a_waiting_run_names_the_missing_decision() {
     let refusal = transition(&snapshot_in(RunState::WaitingForSignal), &Command::Resume).unwrap_err();
-    insta::assert_snapshot!(refusal.to_string(), @"cannot resume the run: it is waiting for the signal books-closed; available commands: signal, cancel, replay, fork");
+    insta::assert_snapshot!(refusal.to_string(), @"cannot resume the run: it is waiting for the signal `books-closed`; available commands: signal, cancel, replay, fork");
 }
 
 /// Applies a command that changes the state, as a store would.

@@ -2,6 +2,7 @@
 
 use super::file::{Field, Flag, SkillFile, YamlDefect};
 use super::{Escape, Fact, Handling, NameFrom, PeopleOnly, Profile, WHEN_TO_USE, WhiteSpace};
+use skills_base::number::grouped;
 use skills_base::text::collapse_whitespace;
 
 /// The entry of a file in a client's list, before the list is shortened.
@@ -283,6 +284,7 @@ impl Reader<'_> {
             match &long.cut {
                 _ if length <= most => {}
                 None => {
+                    let (length, most) = (grouped(length as u64), grouped(most as u64));
                     let why = format!("its description has {length} characters; the maximum is {most}");
                     return Err((why, format!("a description of more than {most} characters")));
                 }

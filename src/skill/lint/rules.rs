@@ -191,8 +191,8 @@ rules! {
         why "A model selects a skill by its description alone."
         example "---\nname: pdf-tables\n---\n# Tables\n";
     /// `description` is longer than 1,024 characters.
-    DESCRIPTION_TOO_LONG = "description-too-long" Error: "Shorten it to 1024 characters: Copilot drops \
-        the skill, and Codex lists only the first 1021."
+    DESCRIPTION_TOO_LONG = "description-too-long" Error: "Shorten it to 1,024 characters: Copilot drops \
+        the skill, and Codex lists only the first 1,021."
         why "The specification allows 1,024 characters; clients truncate or drop longer ones."
         example "a description of 1,200 characters";
     /// `description` is longer than 220 characters.

@@ -235,7 +235,7 @@ fn ensure_backup(file: &Path, expected: Option<&str>) -> Result<(), StoreError> 
             return refused(Unavailability::Unopenable, reason);
         }
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
-            let reason = format!("it is not an SQLite database, or its header is damaged; {instead}");
+            let reason = format!("it is not a SQLite database, or its header is damaged; {instead}");
             return refused(Unavailability::Damaged, reason);
         }
         Err(error) => return Err(failed(format!("open {place}"), &error)),

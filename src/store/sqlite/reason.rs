@@ -19,9 +19,9 @@ impl Reason for rusqlite::Error {
     fn describe(&self) -> String {
         let advice = match self.unavailability() {
             Some(Unavailability::Damaged) if self.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
-                "it is not a SQLite database, or its header is damaged; it was not modified. Use another store; \
-                    or, if it was a store, restore a backup with `skills db restore FILE`, or start with an empty \
-                    store with `skills db reset`, which keeps the old file"
+                "it is not a SQLite database, or its header is damaged; it was not modified. `skills db restore FILE` \
+                    restores a backup, `skills db reset` creates an empty store; both rename the old file. Or use \
+                    another store"
             }
             Some(Unavailability::DiskFull) => {
                 "the disk is full; nothing recorded before is lost. Free some space, then try again"

@@ -63,6 +63,12 @@ impl Form {
         Self { entries, ..Self::default() }
     }
 
+    /// Sorts the fields by their position in `names`.
+    pub fn in_order(mut self, names: &[&str]) -> Self {
+        self.entries.sort_by_key(|entry| names.iter().position(|name| *name == entry.name));
+        self
+    }
+
     /// Sets values of fields as if they were typed.
     pub fn fill(&mut self, values: &Map<String, Value>) {
         for entry in &mut self.entries {

@@ -95,6 +95,13 @@ fn form_shows_expected_and_parsed_values() {
 }
 
 #[test]
+fn fields_have_the_order_of_a_list() {
+    let form = Form::new(&fields(), &Map::new()).in_order(&["strict", "note"]);
+    let names: Vec<&str> = form.entries.iter().map(|entry| entry.name.as_str()).collect();
+    assert_eq!(names[names.len() - 2..], ["strict", "note"]);
+}
+
+#[test]
 fn invalid_values_are_reported_at_their_field() {
     let mut form = Form::new(&fields(), &Map::new());
     assert!(

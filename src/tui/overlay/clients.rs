@@ -574,7 +574,7 @@ impl Overlay for ClientsView {
 
     fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, _now: Instant) -> Option<Position> {
         let note = self.known().map_or_else(String::new, |report| {
-            format!("{}, {}", counted(report.total, "skill"), counted(report.clients.len(), "client"))
+            format!("{}, {}", counted(report.total, "skill file"), counted(report.clients.len(), "client"))
         });
         let inside = frame(area, painter, "Visibility in clients", &note, false);
         let report = match &self.report {

@@ -112,7 +112,7 @@ impl HealthChecks {
             Ok(workers) => match workers.iter().filter(|worker| !here.is_process_dead(worker)).count() {
                 0 => Check::good(
                     "workers",
-                    "none: `skills run` executes its own run; detached runs wait for a workbench or service",
+                    "none: commands execute the runs that they start; detached runs wait for a workbench or service",
                 ),
                 n => Check::good("workers", format!("{n} in other processes")),
             },
@@ -127,8 +127,11 @@ impl HealthChecks {
         let place = place.map_or_else(|| "a temporary folder".to_owned(), |at| at.display().to_string());
         let disk = sandbox.report().coverage.iter().find(|row| row.promise == Guarantee::Disk);
         let how = disk.map_or("", |row| row.how.as_str());
-        let found =
-            format!("{} MiB and {} files per step in {place}; {how}", limits.disk >> 20, limits.files);
+        let found = format!(
+            "{} MiB and {} files per step in {place}; {how}",
+            limits.disk >> 20,
+            number::grouped(limits.files)
+        );
         match sandbox.leftovers() {
             Leftovers { folders: 0, .. } => Check::good("script limits", found),
             Leftovers { folders, bytes } => Check::note(
@@ -178,10 +181,10 @@ impl HealthChecks {
             .filter(|capability| broker.explain(capability, self.config.conformance).chosen.is_some())
             .count();
         let found = format!(
-            "{all} known, {} bindings; {callable} available; {} services configured, {} bindings chosen",
+            "{all} known ({callable} callable), {} bindings ({} activated), {} services configured",
             capabilities.bindings().len(),
-            self.config.services.len(),
-            self.services.chosen()?.len()
+            self.services.chosen()?.len(),
+            self.config.services.len()
         );
         let findings = capabilities.findings().len();
         if findings > 0 {

@@ -241,7 +241,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
             "r: resume all failed runs of the list, after you type a word to confirm.",
             "In a run: a: approve. d: deny. s: send a signal. r: resume. c: cancel. b: back to the list.",
             "i: inputs in full. o: output of a step. t: assign the run to a person, with a note.",
-            "n, after a decision: the next run that waits for approval, of those that match the filter.",
+            "n, after a decision: the next run that is waiting for approval, of those that match the filter.",
             "If the outcome of a step is unknown, a asks what to do: rerun, happened, skip or fail.",
         ] {
             self.print_line(line)?;

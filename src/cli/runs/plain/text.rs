@@ -111,7 +111,7 @@ pub fn named_item(run: &RunRecord, name: &str, now_ms: i64) -> String {
         format!("Run {}, skill {}{}", short(run), clean(&run.skill_id), step.unwrap_or_default()),
     ];
     parts.extend(run.wait_notes().map(|note| capitalized(&clean(&note))));
-    parts.extend(awaited_signal(run).map(|name| format!("Waits for the signal {}", clean(name))));
+    parts.extend(awaited_signal(run).map(|name| format!("Waiting for the signal {}", clean(name))));
     parts.push(match run.state {
         RunState::WaitingForHuman | RunState::WaitingForSignal => deadline(run.expires_ms, now_ms),
         RunState::Failed => format!("Failed: {}", clean(&run.failure().unwrap_or_default())),
@@ -153,7 +153,7 @@ pub fn page(detail: &RunDetail, now_ms: i64) -> String {
         line(vec![labels]);
     }
     if let Some(name) = awaited_signal(run) {
-        line(vec![format!("Waits for the signal: {}", clean(name))]);
+        line(vec![format!("Waiting for the signal: {}", clean(name))]);
     }
     if let Some(assigned) = &run.options.assigned {
         let to = format!("Assigned to: {}, by {}", clean(&assigned.to), clean(&assigned.by));
@@ -299,7 +299,7 @@ pub fn board(board: &Board, hours: u32) -> String {
     group("Waiting for approval, nearest deadline first", board.waiting.iter().map(waits).collect());
     let runs = |one: &BoardRun| {
         let last = match &one.signal {
-            Some(signal) => format!("Waits for the signal {}", clean(signal)),
+            Some(signal) => format!("Waiting for the signal {}", clean(signal)),
             None if one.is_paused() => "Paused until resumed".to_owned(),
             None => format!("{}, for {}", capitalized(one.state.label()), span(now_ms - one.since_ms)),
         };
@@ -383,7 +383,7 @@ mod tests {
              Labels: env=prod."
         );
         let waits = item(&record(RunState::WaitingForSignal), "", NOW_MS);
-        assert!(waits.contains("book. Waits for the signal books-closed. No deadline."), "{waits}");
+        assert!(waits.contains("book. Waiting for the signal books-closed. No deadline."), "{waits}");
     }
 
     #[test]

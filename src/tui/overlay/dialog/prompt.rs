@@ -121,7 +121,11 @@ impl PromptKind {
             }
             _ => Map::new(),
         };
-        Form::new(&fields, &values)
+        let form = Form::new(&fields, &values);
+        if matches!(self, Self::Export { .. }) {
+            return form.in_order(&["format", "to", "path", "overwrite"]);
+        }
+        form
     }
 
     pub(super) fn name(&self) -> String {

@@ -356,7 +356,7 @@ fn check_lines(check: &AttachCheckResult, (width, roomy): (u16, bool), cx: &Draw
     let column = 19.max(cells(name) + 2).min(width / 2).max(cells(name) + 1);
     let pad = " ".repeat(usize::from(column.saturating_sub(cells(name))));
     let note_role = if check.passed == Some(false) { Role::Text } else { Role::Muted };
-    let rows = if roomy || check.passed == Some(false) { 3 } else { 1 };
+    let rows = if roomy || check.passed != Some(true) { 6 } else { 2 };
     let note = shown(&check.note);
     let note =
         wrap_to(&[Seg::new(note, note_role)], width.saturating_sub(column + 2), rows, cx.glyphs.ellipsis);

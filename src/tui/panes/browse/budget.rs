@@ -42,7 +42,7 @@ impl Budget {
     pub(super) fn budget_label(&self, id: &SkillId) -> Option<(String, Role)> {
         self.view.as_ref()?;
         Some(match self.made.get(id).map(|(shown, _)| shown) {
-            None | Some(Truncation::Complete) => ("complete".to_owned(), Role::Muted),
+            None | Some(Truncation::Complete) => ("full".to_owned(), Role::Muted),
             Some(Truncation::Shortened { characters, .. }) => (format!("{characters} chars"), Role::Warning),
             Some(Truncation::NameOnly { .. }) => ("name only".to_owned(), Role::Warning),
             Some(Truncation::Omitted { .. }) => ("omitted".to_owned(), Role::Danger),
@@ -80,7 +80,7 @@ impl Budget {
             (of(|shown| matches!(shown, Truncation::Beyond)), "beyond"),
             (of(|shown| matches!(shown, Truncation::OtherText)), "other text"),
             (of(|shown| matches!(shown, Truncation::Unknown { .. })), "unknown"),
-            (own, "built in"),
+            (own, "built-in"),
         ];
         all.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} {what}", count(n))).collect()
     }

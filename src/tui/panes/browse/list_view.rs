@@ -298,7 +298,7 @@ fn draw_summary(list: &SkillList, area: Rect, painter: &mut Painter<'_>) -> u16 
     area.y
 }
 
-/// Counts the skills with errors and with warnings; a narrow line omits the words for them.
+/// Counts the skills with errors and with warnings; a narrow line has the signs instead of the words.
 fn findings_line(skills: [usize; 2], width: u16, glyphs: &Glyphs) -> RichLine {
     if skills == [0, 0] {
         return RichLine::of("no errors or warnings", Role::Muted);
@@ -306,10 +306,16 @@ fn findings_line(skills: [usize; 2], width: u16, glyphs: &Glyphs) -> RichLine {
     let kinds = [(glyphs.bad, Role::Danger, "errors"), (glyphs.warn, Role::Warning, "warnings")];
     let line = |is_short: bool| {
         let mut segs = Vec::new();
+        let has_both = skills.iter().all(|number| *number > 0);
         for ((glyph, role, kind), number) in kinds.into_iter().zip(skills).filter(|(_, number)| *number > 0) {
             let gap = if segs.is_empty() { "" } else { "  " };
-            let text =
-                if is_short { counted(number, "skill") } else { format!("{} with {kind}", count(number)) };
+            let text = if !is_short {
+                format!("{} with {kind}", count(number))
+            } else if segs.is_empty() && has_both {
+                count(number)
+            } else {
+                counted(number, "skill")
+            };
             segs.extend([Seg::new(format!("{gap}{glyph} "), role), Seg::new(text, Role::Muted)]);
         }
         RichLine::from_segs(segs)
@@ -404,7 +410,7 @@ mod tests {
     fn narrow_pane_shortens_words_but_not_numbers() {
         for (skills, width, expected) in [
             ([310, 1_753], 40, "✗ 310 with errors  ! 1,753 with warnings"),
-            ([310, 1_753], 39, "✗ 310 skills  ! 1,753 skills"),
+            ([310, 1_753], 39, "✗ 310  ! 1,753 skills"),
             ([0, 1], 30, "! 1 with warnings"),
             ([0, 0], 30, "no errors or warnings"),
         ] {

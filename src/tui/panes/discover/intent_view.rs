@@ -205,9 +205,12 @@ pub(super) fn verdict_lines(
     let reason = reason_text(asking, answer);
     if !reason.is_empty() {
         // While skills are loaded, and if nothing fits, the reason is about a different subject than the sentence.
-        let is_other = asking.reading().is_some() || answer.fit == Fit::None;
-        let joint = if is_other { ';' } else { ':' };
-        segs.push(Seg::new(format!("{joint} {reason}"), Role::Muted));
+        let joint = match answer.fit {
+            _ if asking.reading().is_some() => format!(" {} ", cx.glyphs.dot),
+            Fit::None => "; ".to_owned(),
+            _ => ": ".to_owned(),
+        };
+        segs.push(Seg::new(format!("{joint}{reason}"), Role::Muted));
     }
     let rows = if height >= TALL || long { 2 } else { 1 };
     let mut lines = wrap_to(&segs, available, rows, cx.glyphs.ellipsis);
@@ -240,17 +243,15 @@ pub(super) fn draw_verdict(
 
 /// Returns the sentence about the first result; it may change while skills are loaded.
 fn sentence(asking: &PendingRequests, answer: &Answer) -> String {
-    if asking.reading().is_none() {
-        shown(&answer.verdict.sentence)
-    } else if answer.skills == 0 {
-        "no skill is indexed yet".to_owned()
-    } else {
-        format!("{} (provisional)", shown(&answer.verdict.sentence))
+    let sentence = shown(&answer.verdict.sentence);
+    match asking.reading().map(|(read, all)| (count(read), count(all))) {
+        None => sentence,
+        Some((read, all)) if answer.skills == 0 => format!("no skill is indexed yet ({read} of {all})"),
+        Some((read, all)) => format!("{sentence}; provisional, {read} of {all} indexed"),
     }
 }
 
-/// Describes how many skills are loaded, why the first result fits or is the nearest, and which words of the
-/// request no skill contains.
+/// Describes why the first result fits or is the nearest, and which words of the request no skill contains.
 fn reason_text(asking: &PendingRequests, answer: &Answer) -> String {
     let intent = asking.shown().map_or("", |shown| &shown.intent);
     let unknown: Vec<String> =
@@ -261,8 +262,7 @@ fn reason_text(asking: &PendingRequests, answer: &Answer) -> String {
         _ => shown(&first.reason),
     });
     let unknown = (!unknown.is_empty()).then(|| format!("unknown words: {}", unknown.join(", ")));
-    let read = asking.reading().map(|(read, all)| format!("indexed {} of {}", count(read), count(all)));
-    read.into_iter().chain(reason).chain(unknown).collect::<Vec<_>>().join("; ")
+    reason.into_iter().chain(unknown).collect::<Vec<_>>().join("; ")
 }
 
 /// Formats a number with two decimals, with one, and as short as possible.

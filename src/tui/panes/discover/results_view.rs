@@ -171,7 +171,9 @@ fn layout(list: &ResultList, area: Rect, answer: &Answer) -> Layout {
     let name_x = area.x + (digits + 2).max(4);
     // The minimum width of bars: names are truncated last.
     let bar_width = (area.width / 4).clamp(8, 24);
-    let score_width = if best >= 9.995 { 5 } else { 4 };
+    let is_negative = answer.results.iter().any(|hit| hit.score < 0.0)
+        || answer.attachable.iter().any(|sidecar| sidecar.score < 0.0);
+    let score_width = if best >= 9.995 || is_negative { 5 } else { 4 };
     let most = area.right().saturating_sub(name_x + score_width + bar_width + 3);
     let sidecars = list.listing.first().into_iter().flat_map(|first| &first.attachable);
     let named = list.listing.hits().map(|h| (&h.skill_id, label(h)));

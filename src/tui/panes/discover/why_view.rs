@@ -361,7 +361,7 @@ fn notices(asking: &PendingRequests, answer: &Answer) -> Vec<(bool, Vec<Seg>, St
         }
     }
     if let Some((read, all)) = asking.reading() {
-        let text = format!("provisional: indexed {} of {}", count(read), count(all));
+        let text = format!("provisional: {} of {} indexed", count(read), count(all));
         out.push((false, vec![Seg::new(text, Role::Muted)], String::new()));
     }
     out

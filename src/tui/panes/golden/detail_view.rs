@@ -25,8 +25,8 @@ use skills_registry::Catalog;
 /// Rows of a pair and of the gap after it.
 const PAIR_HEIGHT: usize = 3;
 /// Cells after the columns of passed queries and of the precision, in the tab of skills: "false triggers" and a gap.
-const PASSED_END: u16 = 16;
-const PRECISION_END: u16 = 24;
+const PASSED_END: u16 = 10;
+const PRECISION_END: u16 = 18;
 
 /// Draws the panel; `error` is why the golden set can no longer be read.
 pub(super) fn draw(
@@ -158,14 +158,16 @@ fn draw_skills(
     painter: &mut Painter<'_>,
 ) {
     let end = area.right();
-    painter.put(area.x, area.y, "skill", Role::Muted, area.width);
-    painter.right(end, area.y, "false triggers", Role::Muted);
-    painter.right(end - PASSED_END, area.y, "passed", Role::Muted);
-    painter.right(end - PRECISION_END, area.y, "P@1", Role::Muted);
-    detail.scroll.follow(skills.len(), usize::from(area.height.saturating_sub(1)));
+    // The name has the space that `false triggers` would take on one row.
+    painter.right(end, area.y, "false", Role::Muted);
+    painter.put(area.x, area.y + 1, "skill", Role::Muted, area.width);
+    painter.right(end, area.y + 1, "triggers", Role::Muted);
+    painter.right(end - PASSED_END, area.y + 1, "passed", Role::Muted);
+    painter.right(end - PRECISION_END, area.y + 1, "P@1", Role::Muted);
+    detail.scroll.follow(skills.len(), usize::from(area.height.saturating_sub(2)));
     let name = area.width.saturating_sub(PRECISION_END + 7);
     let shown_skills = skills.iter().enumerate().skip(detail.scroll.offset);
-    for ((at, skill), y) in shown_skills.zip(area.y + 1..area.bottom()) {
+    for ((at, skill), y) in shown_skills.zip(area.y + 2..area.bottom()) {
         let row = Rect { x: area.x - 2, y, width: area.width + 3, height: 1 };
         detail.skills.push((row, at));
         if at == detail.scroll.cursor {
@@ -202,7 +204,7 @@ fn facts(result: &GoldenResult, painter: &Painter<'_>) -> Vec<(&'static str, Str
         None if result.state == GoldenState::Lost => format!(" {dot} not ranked"),
         None => String::new(),
     };
-    let first = result.first.as_ref().map_or_else(|| "nothing".to_owned(), |id| shown(id.as_str()));
+    let first = result.first.as_ref().map_or_else(|| "no result".to_owned(), |id| shown(id.as_str()));
     let by = result.by.map(|by| match result.state {
         GoldenState::Lost => format!(" {dot} ahead by {}", plain_score(by, painter.glyphs)),
         GoldenState::FalseTrigger => {
@@ -211,7 +213,7 @@ fn facts(result: &GoldenResult, painter: &Painter<'_>) -> Vec<(&'static str, Str
         GoldenState::Won => format!(" {dot} lead {}", signed(by, painter.glyphs)),
         GoldenState::Rejected => String::new(),
     });
-    let fits = if result.fits { "" } else { " (does not fit)" };
+    let fits = if result.fits || result.first.is_none() { "" } else { " (does not fit)" };
     let role = if result.state.is_failing() { Role::Danger } else { Role::Success };
     let state = match result.state {
         GoldenState::Lost => "missed",

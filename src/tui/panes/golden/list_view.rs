@@ -165,7 +165,7 @@ fn draw_query(
     painter.right(columns.rank_end, y, &rank, other);
     if is_failing {
         let (x, width) = columns.first;
-        let first = result.first.as_ref().map_or_else(|| "nothing".to_owned(), |id| shown(id.as_str()));
+        let first = result.first.as_ref().map_or_else(|| "no result".to_owned(), |id| shown(id.as_str()));
         painter.put_cut(x, y, &first, Role::Text, width);
     }
     if let Some(by) = result.by {

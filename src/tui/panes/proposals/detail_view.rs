@@ -11,7 +11,7 @@ use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::{
-    Painter, RichLine, Scroll, Seg, Title, age, ago, cells, count, counted, cut_line, cut_middle, shown, wrap,
+    Painter, RichLine, Scroll, Seg, Title, ago, cells, count, counted, cut_line, cut_middle, shown, wrap,
 };
 use skills_api::{
     CheckResult, ProposalCheckKind, ProposalDecision, ProposalState, ProposalSummary, ProposalView,
@@ -165,9 +165,9 @@ fn push_head(lines: &mut Vec<Line>, view: &ProposalView, width: u16, clock_ms: i
     let summary = &view.summary;
     let (glyph, role) = sign(summary.state, glyphs);
     let message = format!(
-        "  {} {} by {}",
-        age(clock_ms - summary.proposed_at_ms),
+        " {} proposed {} by {}",
         glyphs.dot,
+        ago(clock_ms - summary.proposed_at_ms),
         shown(&summary.proposed_by)
     );
     lines.push(Line::Rich(RichLine::from_segs(vec![

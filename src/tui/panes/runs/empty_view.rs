@@ -58,10 +58,8 @@ pub(super) fn draw(list: &mut RunList, isolation: Option<&str>, area: Rect, buf:
     ];
     if let Some(isolation) = isolation.map(shown) {
         lines.push(RichLine::default());
-        lines.push(RichLine::from_segs(vec![
-            Seg::new("isolation  ", Role::Muted),
-            Seg::new(isolation, Role::Text),
-        ]));
+        let segs = [Seg::new("isolation  ", Role::Muted), Seg::new(isolation, Role::Text)];
+        lines.extend(wrap(&segs, area.width.saturating_sub(4)).into_iter().map(RichLine::from_segs));
     }
     let top = area.y + 1 + area.height.saturating_sub(lines.len() as u16 + 1) / 3;
     for (line, y) in lines.iter().zip(top..area.bottom()) {

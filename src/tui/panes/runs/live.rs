@@ -84,8 +84,8 @@ fn describe_event(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)
             (with_reason(&again.unwrap_or_else(|| "again".to_owned()), &failure(data, None)), Role::Warning)
         }
         EventKind::GateWaiting => match data.pointer("/gate/signal/name").and_then(Value::as_str) {
-            Some(signal) => (format!("waits for the signal {}", shown(signal)), Role::Text),
-            None => ("waits for approval".to_owned(), Role::Waiting),
+            Some(signal) => (format!("waiting for the signal {}", shown(signal)), Role::Text),
+            None => ("waiting for approval".to_owned(), Role::Waiting),
         },
         EventKind::GateChanged => {
             let what = data.pointer("/gate/human/why/changed/what").and_then(Value::as_str);

@@ -8,7 +8,7 @@ use ratatui::layout::Rect;
 use super::state::SessionState;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::{Painter, Title, byte_size, count, counted, cut_end, shown};
+use crate::widgets::{Painter, Title, byte_size, cells, count, counted, cut_end, shown};
 use skills_api::{DiffLine, SinceLast};
 use skills_session::Form;
 
@@ -25,7 +25,9 @@ pub(super) fn draw(state: &SessionState, area: Rect, buf: &mut Buffer, cx: &Draw
     let available = area.width.saturating_sub(4);
     let mut y = area.y + 1 + u16::from(area.height > 5);
     let Some(diff) = &composed.diff else {
-        let none = cut_end("no recorded call; c records one", available, painter.glyphs.ellipsis);
+        let long = "no recorded call; c records one";
+        let text = if cells(long) <= available { long } else { "none yet: c records it" };
+        let none = cut_end(text, available, painter.glyphs.ellipsis);
         painter.put(area.x + 2, y, &none, Role::Muted, available);
         return;
     };

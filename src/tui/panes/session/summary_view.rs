@@ -53,12 +53,13 @@ fn draw_active(
     if session.active.is_empty() {
         let available = area.width.saturating_sub(3);
         let key = painter.key_word(Action::LoadSkill, &[Context::Session]);
-        let text = if available < 31 {
-            format!("empty: {key} loads a skill")
-        } else {
-            format!("no skills loaded: press {key} to load one")
-        };
-        let text = cut_end(&text, available, painter.glyphs.ellipsis);
+        let forms = [
+            format!("no skills loaded: press {key} to load one"),
+            format!("no skills loaded: {key} loads one"),
+            format!("empty: {key} loads a skill"),
+        ];
+        let text = forms.iter().find(|form| cells(form) <= available).unwrap_or(&forms[2]);
+        let text = cut_end(text, available, painter.glyphs.ellipsis);
         painter.put(area.x + 2, y, &text, Role::Muted, available);
         y += 1;
     }
@@ -182,26 +183,26 @@ fn draw_budget(state: &SessionState, area: Rect, buf: &mut Buffer, cx: &Draw<'_>
         ("L1", size.l1, 1, Role::Level1),
         ("L2", size.l2, 2, Role::Level2),
         ("L3", size.l3, 3, Role::Level3),
-        ("other", size.history, 0, Role::Level0),
+        ("history", size.history, 0, Role::Level0),
     ];
     let largest = rows.iter().map(|(_, level, ..)| level.tokens).max().unwrap_or(1).max(1);
     let mut painter = Painter::new(buf, cx);
-    let bar = area.width.saturating_sub(18);
+    let bar = area.width.saturating_sub(20);
     let mut y = area.y + 2;
     for (name, level, depth, role) in rows {
         painter.rail(area.x + 2, y, 1, depth);
-        painter.put(area.x + 4, y, name, Role::Muted, 5);
-        painter.right(area.x + 15, y, &token_count(level.count(), painter.glyphs), Role::Text);
+        painter.put(area.x + 4, y, name, Role::Muted, 7);
+        painter.right(area.x + 17, y, &token_count(level.count(), painter.glyphs), Role::Text);
         let cells = (u64::from(level.tokens) * u64::from(bar) / u64::from(largest)) as u16;
         let cells = cells.max(u16::from(level.tokens > 0));
         let sign = if painter.glyphs.ascii { "#" } else { "▆" };
-        painter.run(area.x + 16, y, sign, cells.min(bar), role);
+        painter.run(area.x + 18, y, sign, cells.min(bar), role);
         y += 1;
     }
     let sum = sum(&size);
     let share = if size.window == 0 { 0.0 } else { f64::from(sum.tokens) / f64::from(size.window) * 100.0 };
     painter.put(area.x + 4, y, "sum", Role::Muted, 4);
-    painter.right(area.x + 15, y, &token_count(sum, painter.glyphs), Role::Strong);
+    painter.right(area.x + 17, y, &token_count(sum, painter.glyphs), Role::Strong);
     let window = tokens(size.window);
     let (of, role) = if sum.tokens > size.window {
         let warn = painter.glyphs.warn;
@@ -212,9 +213,9 @@ fn draw_budget(state: &SessionState, area: Rect, buf: &mut Buffer, cx: &Draw<'_>
             Role::Muted,
         )
     };
-    let available = area.right().saturating_sub(area.x + 17);
+    let available = area.right().saturating_sub(area.x + 19);
     if let Some(of) = of.iter().find(|of| cells(of) <= available) {
-        painter.put(area.x + 17, y, of, role, available);
+        painter.put(area.x + 19, y, of, role, available);
     }
     let below = Rect { y: y + 1, height: area.bottom().saturating_sub(y + 1), ..area };
     budget_view::draw(composed, below, &mut painter) + 1

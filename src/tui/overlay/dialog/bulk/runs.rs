@@ -114,7 +114,7 @@ impl RunRows {
             // A row that is not loaded yet would seem to have another contract.
             facts.iter_mut().for_each(|facts| facts.retain(|fact| fact.0 != "contract"));
         }
-        let labels = ["skill", "step", "waits for", "error", "message", "contract", "started by"];
+        let labels = ["skill", "step", "waiting for", "error", "message", "contract", "started by"];
         let of = |facts: &[(&'static str, String)], label: &str| {
             facts.iter().find(|fact| fact.0 == label).map(|fact| fact.1.clone()).unwrap_or_default()
         };
@@ -519,7 +519,7 @@ impl Row {
         };
         let mut facts = vec![("skill", shown(&self.run.skill_id))];
         facts.extend(step.map(|step| ("step", shown(step))));
-        facts.extend(signal.map(|name| ("waits for", shown(name))));
+        facts.extend(signal.map(|name| ("waiting for", shown(name))));
         if let Some(why) = self.run.failure() {
             let kind = failure_kind(&why);
             facts.push(("error", shown(kind)));

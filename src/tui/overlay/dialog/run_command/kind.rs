@@ -33,7 +33,10 @@ impl RunCommandKind {
                 let payload = "The payload becomes the output of the waiting step.";
                 match &run.gate {
                     Some(Gate::Signal { name, .. }) => {
-                        format!("{payload} This run waits for {:?} and accepts no other signal.", shown(name))
+                        format!(
+                            "{payload} This run is waiting for `{}` and accepts no other signal.",
+                            shown(name)
+                        )
                     }
                     _ => format!(
                         "{payload} No step is waiting for a signal; it is buffered until a step waits for it."
