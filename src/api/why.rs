@@ -605,8 +605,8 @@ fn parsed(findings: &[Finding]) -> WhyCheck {
             ..WhyCheck::pass(
                 CheckKind::Parse,
                 format!(
-                    "Skill Workbench can parse the file, with {}: {}",
-                    if error.severity == Severity::Error { "an error" } else { "a warning" },
+                    "the file can be parsed; lint {}: {}",
+                    if error.severity == Severity::Error { "error" } else { "warning" },
                     finding_text(error)
                 ),
             )

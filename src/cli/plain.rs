@@ -13,7 +13,7 @@ use skills_discovery::{Answer, Fit, Hit, Request};
 /// Maximum number of results in a list.
 const MAX_LISTED: usize = 10;
 /// The signals of a score, in order.
-const SIGNALS: [&str; 5] = ["name", "description", "body", "meaning", "rules"];
+const SIGNALS: [&str; 5] = ["name", "description", "body", "semantic", "rule"];
 
 /// A reply below a list of results.
 #[derive(Debug, PartialEq, Eq)]
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn points_are_grouped_by_component() {
-        assert_eq!(by_signal(&[0.0, 1.25, 0.0, -0.5, 0.001]), "description 1.25, meaning -0.50.");
+        assert_eq!(by_signal(&[0.0, 1.25, 0.0, -0.5, 0.001]), "description 1.25, semantic -0.50.");
         assert_eq!(by_signal(&[0.0; 5]), "");
     }
 }

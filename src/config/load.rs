@@ -531,7 +531,11 @@ impl Config {
             for (action, keys) in actions {
                 let name = format!("keys.{context}.{action}");
                 if !may_bind(&context, &action) {
-                    file.ensure_own(keys.referenced, &format!("`{name}`"), "choose the keys that act")?;
+                    file.ensure_own(
+                        keys.referenced,
+                        &format!("`{name}`"),
+                        "choose keys that send, start or decide something",
+                    )?;
                 }
                 self.places.insert(name, file.place(keys.referenced));
                 self.keys.entry(context.clone()).or_default().insert(action, keys.value.0);

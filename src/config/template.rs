@@ -85,7 +85,7 @@ pub const TEMPLATE: &str = "\
 # Number of runs executed concurrently, 1 to 64; the default depends on the number of cores.
 #: workers: 4
 
-# How much a script may write in a step, and where: its work folder may be on a different volume from the
+# How much a script may write in a step, and where: its work directory may be on a different volume from the
 # store. Only in your own config.yaml.
 #: scripts: {disk_mb: 256, files: 2000, work_dir: /mnt/scratch/skills}
 

@@ -55,8 +55,8 @@ pub fn payload(
         let what = if transcript.is_empty() {
             "there are no messages, but most APIs require a user message first: add one"
         } else {
-            "most APIs require a user message first, and this transcript does not start with one: create a new \
-                session and add a message before loading skills"
+            "this transcript does not start with a user message, which most APIs require: create a new session and \
+                add a message before loading skills"
         };
         notes.push(what.to_owned());
     }

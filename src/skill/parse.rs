@@ -287,13 +287,13 @@ fn read_yaml(source: &str, range: Range<usize>, notes: &mut Notes<'_>) -> Result
                 let at = quoted.defect.start + base..quoted.defect.end + base;
                 let ends = quoted.colon && !slice(yaml_text, quoted.value.clone()).contains(": ");
                 let (rule, why) = if ends {
-                    (&rules::UNQUOTED_COLON, "ends with a colon without quotes")
+                    (&rules::UNQUOTED_COLON, "ends with a colon")
                 } else if quoted.colon {
-                    (&rules::UNQUOTED_COLON, "contains `: ` without quotes")
+                    (&rules::UNQUOTED_COLON, "contains `: `")
                 } else {
-                    (&rules::UNQUOTED_VALUE, "starts with a reserved character without quotes")
+                    (&rules::UNQUOTED_VALUE, "starts with a character that YAML reserves")
                 };
-                let message = format!("the value of `{}` {why}; it is read as a string", quoted.key);
+                let message = format!("the unquoted value of `{}` {why}; it is read as a string", quoted.key);
                 let finding = notes.add(rule, Some(&quoted.key), at, message);
                 finding.fixable = quoted.sure;
                 if ends {

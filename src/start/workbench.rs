@@ -62,7 +62,9 @@ fn show(cx: &Context, log: RingBuffer, play: Option<DemoOptions>) -> Result<Exit
         config.audit = AuditLog::Off;
     }
     if !std::io::stdout().is_terminal() {
-        return Err(Failure::usage("the workbench needs a terminal; `skills --help` lists other commands"));
+        return Err(Failure::usage(
+            "the workbench needs a terminal; `skills --help` lists commands that do not need one",
+        ));
     }
     if cx.env.get("TERM") == Some("dumb") {
         return Err(Failure::usage(

@@ -384,7 +384,7 @@ mod tests {
         assert!(left[1].rows.contains(&("↑↓ k j".into(), "move".into(), None)));
         assert!(left[1].rows.iter().any(|(_, name, blocked)| name == "edit" && blocked.is_some()));
         assert!(!left[1].rows.iter().any(|(_, name, _)| name == "fold"), "the pane has nothing to fold");
-        assert!(right[0].rows.iter().any(|(keys, name, _)| keys == "T" && name == "pick a theme"));
+        assert!(right[0].rows.iter().any(|(keys, name, _)| keys == "T" && name == "choose a theme"));
     }
 
     #[test]

@@ -581,7 +581,7 @@ mod tests {
                 checks: vec![failed(
                     CheckKind::Description,
                     Some(
-                        "shorten the whole list: `skills budget fit --client openclaw` (needs golden queries)",
+                        "shorten the list with `skills budget fit --client openclaw`, which needs golden queries",
                     ),
                 )],
                 repaired: None,
@@ -597,8 +597,7 @@ mod tests {
         assert_eq!(advice(&report), other, "words are only advised if a draft with them wins");
         assert_eq!(first_repair(&report), None, "a text that is cut is not a repair of the file");
         report.checks.clear();
-        let expected =
-            "OpenClaw: shorten the whole list: `skills budget fit --client openclaw` (needs golden queries)";
+        let expected = "OpenClaw: shorten the list with `skills budget fit --client openclaw`, which needs golden queries";
         assert_eq!(advice(&report), expected);
         report.clients[0].checks = vec![failed(CheckKind::Parse, Some("rename the file to SKILL.md"))];
         assert_eq!(advice(&report), "OpenClaw: rename the file to SKILL.md");

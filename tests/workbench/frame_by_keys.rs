@@ -122,7 +122,7 @@ fn palette_finds_and_runs_commands_or_shows_the_reason() {
 #[test]
 fn the_demo_is_played_from_the_palette() {
     let mut harness = workbench(100, 30);
-    harness.press(":").type_text("demo").wait_for("play the demo").press("enter");
+    harness.press(":").type_text("demo").wait_for("play the demonstration").press("enter");
     assert!(harness.take_outside().contains(&AppCommand::Demo));
     harness.press("f3");
     assert!(harness.take_outside().contains(&AppCommand::Demo));
@@ -150,7 +150,7 @@ fn help_is_generated_from_the_keymap_and_searchable() {
     insta::assert_snapshot!("help-120x36", harness.screen());
     harness.press("/").type_text("theme");
     let screen = harness.screen();
-    assert!(screen.contains("pick a theme") && !screen.contains("suspend"), "{screen}");
+    assert!(screen.contains("choose a theme") && !screen.contains("suspend"), "{screen}");
     harness.press("esc esc");
     assert!(!harness.screen().contains("Keys in"));
     harness.resize(60, 20).press("?");

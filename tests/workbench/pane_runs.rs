@@ -30,7 +30,7 @@ fn waiting_runs_are_first_at_every_size() {
     let mut harness = opened_as(&client, &settings(), (60, 20));
     harness.wait_for(" total ");
     insta::assert_snapshot!("runs-60x20", harness.screen());
-    harness.press("enter").wait_for("Output");
+    harness.press("enter").wait_for("Log");
     insta::assert_snapshot!("runs-detail-60x20", harness.screen());
 }
 

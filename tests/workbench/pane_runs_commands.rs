@@ -163,7 +163,7 @@ fn multiline_input_is_corrected_and_the_change_shown() {
     run.run.inputs = json!({ "file": "paper; 4; 18.40\ntotal; 1x\n", "limit": 3, "currency": "EUR" });
     let client = core(vec![run]);
     let mut harness = opened(&client, 80, 24);
-    harness.wait_for("Output");
+    harness.wait_for("Log");
     harness.press("r").wait_for("Resume this run");
     harness.press("tab").wait_for("total; 1x").press("backspace backspace backspace").type_text("9");
     // The field below it is a choice, the one after it accepts numbers only.

@@ -253,14 +253,14 @@ fn invalid_request_shows_its_remedy_while_it_applies() {
     let mut bench = bench(120, 36);
     let screen = &mut bench.screen;
     screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
-    screen.press("] ]").wait_for("max_tokens").wait_for("n, then s: most APIs");
-    screen.press("n").wait_for("s: there are no messages");
+    screen.press("] ]").wait_for("max_tokens").wait_for("require:");
+    screen.press("n").wait_for("there are no messages");
     screen.press("s").wait_for("Append a message").type_text("profile the orders").press("ctrl-s");
     screen.wait_until("nothing is objected to", |text| {
-        text.contains("\"role\": \"user\"") && !text.contains("most APIs require")
+        text.contains("\"role\": \"user\"") && !text.contains("require:")
     });
     screen.press("l").type_text("csv-profile").press("enter").wait_for("tool_use");
-    assert!(!screen.screen().contains("most APIs require"));
+    assert!(!screen.screen().contains("require:"));
     screen.press("tab tab enter").wait_for("openai-responses");
 }
 
@@ -330,7 +330,7 @@ fn export_dialog_shows_the_errors_of_the_service() {
         let screen = &mut bench.screen;
         screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
         screen.press("E").wait_for("Export the session").wait_for("note");
-        screen.wait_for("most APIs require a user message first").wait_for("Export");
+        screen.wait_for("require:").wait_for("Export");
     }
 }
 

@@ -509,7 +509,7 @@ impl Proposals {
 
 fn check_text(name: &str, text: &str, required: bool) -> Result<(), Error> {
     if required && text.trim().is_empty() {
-        return Err(Error::new(Code::InvalidRequest, format!("a proposal needs `{name}`")));
+        return Err(Error::new(Code::InvalidRequest, format!("`{name}` is empty")));
     }
     let length = text.chars().count();
     if length > MAX_TEXT {

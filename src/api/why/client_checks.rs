@@ -194,7 +194,7 @@ impl Examination<'_> {
         if !self.is_assumed() {
             return (NONE, WhyCheck::fail(CheckKind::Folder, why, help));
         }
-        let evidence = format!("would not find it there: {why}");
+        let evidence = format!("would not find it: {why}");
         (SEARCHED, WhyCheck::fail(CheckKind::Folder, evidence, self.link_help()))
     }
 
@@ -332,7 +332,7 @@ fn description_check(
 
 fn fit_help(view: &ClientView) -> String {
     let client = quoted(&view.client);
-    format!("shorten the whole list: `skills budget fit --client {client}` (needs golden queries)")
+    format!("shorten the list with `skills budget fit --client {client}`, which needs golden queries")
 }
 
 /// Returns the check of a description of which the client shows only a part. `stated` is the complete text.

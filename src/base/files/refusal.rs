@@ -20,7 +20,7 @@ pub enum OpenError {
         why: String,
     },
     /// The file does not exist.
-    #[error("no such file: {path}")]
+    #[error("{path} does not exist")]
     NotFound { path: String },
     /// The path names a folder, a pipe, a socket or a device.
     #[error("{path} is {what}, not a file")]

@@ -18,7 +18,7 @@ pub struct McpArgs {
     /// `read_skill_resource`.
     #[arg(long)]
     pub compat: bool,
-    /// Scopes of the client: read, run, decide, admin.
+    /// Scopes of the client.
     #[arg(
         long = "scope",
         value_name = "SCOPE",

@@ -139,8 +139,14 @@ pub enum RunsAction {
     /// Follow a run until it ends or waits, or all runs until Ctrl-C.
     Watch(RunsWatchArgs),
     /// Approve the waiting step.
+    #[command(mut_arg("yes", |arg| arg.help(
+        "Skip the confirmation prompt; requires --inputs-digest, or --list-digest with --where"
+    )))]
     Approve(DecideArgs),
     /// Deny the waiting step, which cancels the run.
+    #[command(mut_arg("yes", |arg| arg.help(
+        "Skip the confirmation prompt; requires --step or --inputs-digest, or --list-digest with --where"
+    )))]
     Deny(DecideArgs),
     /// Resume a paused or failed run, optionally with changed inputs or from an older checkpoint.
     Resume(ResumeArgs),
@@ -226,7 +232,7 @@ pub struct RunsListArgs {
 /// `skills runs show`
 #[derive(Debug, Args)]
 pub struct RunsShowArgs {
-    /// Id of the run.
+    /// Id of the run, or a unique prefix or suffix of it.
     pub run: String,
     /// Also print the events of the run.
     #[arg(long)]
@@ -263,7 +269,7 @@ pub struct WaitArgs {
     exactly what was shown. Without a terminal, or with --yes alone, prints the details and the full command and exits with 5. With --yes, approve requires --inputs-digest, and deny --step or --inputs-digest. With --where, use --yes with the --list-digest that is printed with the list.")]
 #[command(group(ArgGroup::new("selected").required(true).args(["run", "where"])))]
 pub struct DecideArgs {
-    /// Id of the run.
+    /// Id of the run, or a unique prefix or suffix of it.
     pub run: Option<String>,
     /// Apply to every waiting run that matches this filter, after listing the runs with the digests of their inputs and
     /// asking for confirmation.
@@ -273,8 +279,7 @@ pub struct DecideArgs {
     /// Digest printed with the list of runs; required with --where and --yes.
     #[arg(long = "list-digest", alias = "digest", value_name = "SHA256", requires = "where")]
     pub digest: Option<String>,
-    /// Skip the confirmation prompt; with --where, requires --list-digest; otherwise approve requires --inputs-digest,
-    /// and deny --step or --inputs-digest.
+    /// Skip the confirmation prompt.
     #[arg(long, short)]
     pub yes: bool,
     /// Step to approve or deny [default: the waiting step].
@@ -303,7 +308,7 @@ pub struct DecideArgs {
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("selected").required(true).args(["run", "where"])))]
 pub struct ResumeArgs {
-    /// Id of the run.
+    /// Id of the run, or a unique prefix or suffix of it.
     pub run: Option<String>,
     #[command(flatten)]
     pub bulk: BulkArgs,
@@ -343,7 +348,7 @@ pub struct SignalArgs {
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("selected").required(true).args(["run", "where"])))]
 pub struct CancelArgs {
-    /// Id of the run.
+    /// Id of the run, or a unique prefix or suffix of it.
     pub run: Option<String>,
     #[command(flatten)]
     pub bulk: BulkArgs,
@@ -397,7 +402,7 @@ pub struct RunsViewsArgs {
 /// `skills runs logs`
 #[derive(Debug, Args)]
 pub struct RunsLogsArgs {
-    /// Id of the run.
+    /// Id of the run, or a unique prefix or suffix of it.
     pub run: String,
     /// Only lines of this step.
     pub step: Option<String>,
@@ -412,7 +417,7 @@ pub struct RunsLogsArgs {
 /// `skills runs assign`
 #[derive(Debug, Args)]
 pub struct RunsAssignArgs {
-    /// Id of the run.
+    /// Id of the run, or a unique prefix or suffix of it.
     pub run: String,
     /// User to assign; if omitted, the assignment is removed.
     pub to: Option<String>,
@@ -424,7 +429,7 @@ pub struct RunsAssignArgs {
 /// `skills runs replay` and `skills runs fork`
 #[derive(Debug, Args)]
 pub struct BranchArgs {
-    /// Id of the run.
+    /// Id of the run, or a unique prefix or suffix of it.
     pub run: String,
     /// Checkpoint to start from [default: the last].
     #[arg(long, value_name = "N")]

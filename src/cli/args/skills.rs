@@ -258,7 +258,7 @@ pub struct LintArgs {
     /// Output format.
     #[arg(long, value_enum, default_value_t = LintFormat::Text)]
     pub format: LintFormat,
-    /// Print only findings of this severity or above: info, warning, error.
+    /// Print only findings of this severity or above.
     #[arg(long, value_name = "SEVERITY", value_parser = super::value_parsers::parse_name::<Severity>(SEVERITIES))]
     pub level: Option<Severity>,
     /// Print only the number of findings of each rule.

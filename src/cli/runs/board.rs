@@ -131,7 +131,7 @@ fn summary(board: &Board, hours: u32, look: TerminalCaps) -> String {
     let count = |states: &[RunState]| states.iter().filter_map(|state| board.counts.get(state)).sum::<u64>();
     let oldest = board
         .oldest_waiting_ms
-        .map_or_else(String::new, |since| format!(", oldest {}", clock::age(board.now_ms - since)));
+        .map_or_else(String::new, |since| format!(" (oldest {})", clock::age(board.now_ms - since)));
     let waiting = format!("{} waiting for approval{oldest}", grouped(count(&[RunState::WaitingForHuman])));
     format!(
         "{}, {} running, {} waiting for a signal, {} pending, {} paused; last {hours} h: {} failed, \
@@ -314,7 +314,7 @@ mod tests {
             Thresholds { warn_before: Duration::from_secs(3_600), danger_before: Duration::from_secs(900) };
         let text = render(&board, 8, thresholds, look);
         for part in [
-            "1 waiting for approval, oldest 1 m",
+            "1 waiting for approval (oldest 1 m)",
             "Deploy 5.4.0 to eu-west-1",
             "expires in 5 m",
             "signal books-closed",

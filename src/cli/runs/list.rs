@@ -76,7 +76,7 @@ pub async fn run(cx: &mut Context, args: &RunsListArgs) -> Result<Exit, Failure>
         cx.out.value(&page)?;
     } else {
         if page.runs.is_empty() && has_filter(args) {
-            eprintln!("skills: no runs match the filter");
+            eprintln!("no runs match the filter");
         }
         let begin = invocation(&cx.global, None).line(&["run", "SKILL"]);
         let columns = &args.columns;
@@ -281,7 +281,7 @@ fn totals(page: &RunPage, matching: usize, begin: &str) -> Vec<String> {
             parts.push(format!("{n} {words}"));
         }
     }
-    parts.push(if all == 0 { format!("no runs; start one with {begin}") } else { format!("{all} total") });
+    parts.push(if all == 0 { format!("no runs; start one with `{begin}`") } else { format!("{all} total") });
     let shown = page.runs.len();
     if matching > shown {
         let total =
@@ -352,6 +352,9 @@ mod tests {
     fn empty_store_shows_how_to_start() {
         let none = RunPage { runs: Vec::new(), next: None, counts: std::collections::BTreeMap::default() };
         let look = TerminalCaps { color: false, unicode: true, width: 80, terminal: false };
-        assert_eq!(footer(&none, 0, look, "skills run SKILL"), "no runs; start one with skills run SKILL\n");
+        assert_eq!(
+            footer(&none, 0, look, "skills run SKILL"),
+            "no runs; start one with `skills run SKILL`\n"
+        );
     }
 }

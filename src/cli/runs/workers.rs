@@ -46,6 +46,16 @@ pub async fn views(cx: &mut Context, args: &RunsViewsArgs) -> Result<Exit, Failu
         cx.out.value(&list)?;
         return Ok(Exit::Success);
     }
+    if let Some(name) = &args.save {
+        let filter = args.r#where.as_deref().unwrap_or_default();
+        let (name, filter) = (safe_text::line(name), safe_text::line(filter));
+        cx.out.line(format!("saved view `{name}`: {filter}"))?;
+        return Ok(Exit::Success);
+    }
+    if let Some(name) = &args.delete {
+        cx.out.line(format!("deleted view `{}`", safe_text::line(name)))?;
+        return Ok(Exit::Success);
+    }
     let mut out = String::new();
     let look = cx.out.look;
     let width = look.name_width(list.views.iter().map(|view| view.name.as_str()), 4, 40);

@@ -33,12 +33,7 @@ pub(super) fn check(subject: &LintInput<'_>, notes: &mut Notes<'_>) {
     }
     let words = weight(description);
     if words < 5 {
-        notes.add(
-            &rules::DESCRIPTION_SHORT,
-            field,
-            at,
-            "the description is too short to select the skill by",
-        );
+        notes.add(&rules::DESCRIPTION_SHORT, field, at, "the description is too short to match requests");
         return;
     }
     if let Some(start) = first_person(description) {

@@ -30,7 +30,7 @@ pub(super) fn name(subject: &LintInput<'_>, notes: &mut Notes<'_>) {
     }
     let takes = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, ':' | '_' | ' ' | '-');
     if let Some(sign) = name.chars().find(|sign| !takes(*sign)) {
-        notes.add(&rules::NAME_SIGNS, Some("name"), at.clone(), format!("the name has `{sign}` in it"));
+        notes.add(&rules::NAME_SIGNS, Some("name"), at.clone(), format!("the name contains `{sign}`"));
     }
     // If the valid form of the name is the folder's name, one finding is enough.
     if name != folder && (valid || slug(name) != folder) {
@@ -62,12 +62,14 @@ fn why_invalid(name: &str) -> String {
             if name.contains("--") { "has two hyphens in a row" } else { "starts or ends with a hyphen" };
         return hyphens.to_owned();
     }
-    let described = |c: &char| match c {
-        ' ' => "a space".to_owned(),
-        c if c.is_uppercase() => format!("the uppercase letter `{c}`"),
-        c => format!("`{c}`"),
+    let (uppercase, others): (Vec<char>, Vec<char>) = invalid.into_iter().partition(|c| c.is_uppercase());
+    let quoted: Vec<String> = uppercase.iter().map(|c| format!("`{c}`")).collect();
+    let mut listed = match quoted.as_slice() {
+        [] => Vec::new(),
+        [one] => vec![format!("the uppercase letter {one}")],
+        several => vec![format!("uppercase letters ({})", several.join(", "))],
     };
-    let listed: Vec<String> = invalid.iter().map(described).collect();
+    listed.extend(others.into_iter().map(|c| if c == ' ' { "a space".to_owned() } else { format!("`{c}`") }));
     format!("contains {}", join_with_and(&listed))
 }
 

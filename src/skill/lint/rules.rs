@@ -355,7 +355,7 @@ rules! {
         why "The command runs before a decision can be made about it."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\nState: !`git status`\n";
     /// The frontmatter has hooks.
-    HOOKS = "hooks" Warning: "Note: clients that support hooks run these commands automatically."
+    HOOKS = "hooks" Warning: "Remove hooks that are not needed: clients that support hooks run these commands automatically."
         why "Hooks run outside of the model's control."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nhooks:\n  PostToolUse: []\n---\n# Tables\n";
     /// The skill grants itself unrestricted tools.
@@ -364,7 +364,7 @@ rules! {
         why "The skill can run any command without confirmation."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nallowed-tools: Bash\n---\n# Tables\n";
     /// The skill grants itself tools.
-    GRANTS_TOOLS = "grants-tools" Info: "Note: these tools run without confirmation while the skill is active."
+    GRANTS_TOOLS = "grants-tools" Info: "Remove tools that are not needed: these run without confirmation while the skill is active."
         why "Installing the skill accepts these tools."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nallowed-tools: Write\n---\n# Tables\n";
 

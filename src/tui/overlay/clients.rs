@@ -131,7 +131,7 @@ impl Columns {
         }
         painter.put(area.x + 2, area.y + 1, "version", Role::Muted, name);
         painter.put(area.x + 2, area.y + 2, "with description", Role::Muted, name);
-        painter.right(area.x + name + WORDS_WIDTH - 2, area.y + 2, "words", Role::Muted);
+        painter.right(area.x + name + WORDS_WIDTH - 2, area.y + 1, "words", Role::Muted);
         let mut x = area.x + name + WORDS_WIDTH;
         for (at, width) in columns {
             let Some(client) = clients.get(*at) else { continue };
@@ -379,11 +379,17 @@ fn lines(of: Cell<'_>, explained: bool, width: u16, painter: &Painter<'_>) -> Ve
     let (row, cell, client) = of;
     let Some(description) = row.description.as_deref().filter(|_| explained) else { return lines };
     lines.push(RichLine::default());
-    lines.push(RichLine::of(format!("What {} shows", shown(&client.name)), Role::Strong));
     let cell_text = match cell.state {
         Visibility::Full if cell.shown.is_none() => description,
         _ => cell.shown.as_deref().unwrap_or(""),
     };
+    let name = shown(&client.name);
+    let title = if cell_text.is_empty() && !description.is_empty() {
+        format!("{name} shows nothing of the description")
+    } else {
+        format!("What {name} shows")
+    };
+    lines.push(RichLine::of(title, Role::Strong));
     let common = description.chars().zip(cell_text.chars()).take_while(|(a, b)| a == b);
     let common = common.map(|(a, _)| a.len_utf8()).sum();
     let (head, rest) = description.split_at(common);

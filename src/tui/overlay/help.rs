@@ -232,7 +232,7 @@ impl Overlay for Help {
         self.lines = left.len().max(right.len());
         let height = (self.lines as u16).saturating_add(6).min(area.height.saturating_sub(2)).max(10);
         self.area = centered(area, width, height);
-        let inside = frame(self.area, painter, &self.title, "from your keymap", false);
+        let inside = frame(self.area, painter, &self.title, "", false);
         let mut cursor = None;
         let mut top = inside.y + 1;
         if let Some(field) = &mut self.find {

@@ -364,7 +364,7 @@ mod tests {
         let mut palette = Palette::new(
             vec![
                 entry(Action::Sort, "sort", Some("in Browse")),
-                entry(Action::PickTheme, "pick a theme", None),
+                entry(Action::PickTheme, "choose a theme", None),
             ],
             Vec::new(),
         );
@@ -381,7 +381,7 @@ mod tests {
         let mut palette = Palette::new(
             vec![
                 entry(Action::Sort, "sort", Some("in Browse")),
-                entry(Action::PickTheme, "pick a theme", None),
+                entry(Action::PickTheme, "choose a theme", None),
             ],
             vec![skill("support-reply"), skill("sort")],
         );
@@ -394,12 +394,12 @@ mod tests {
     #[test]
     fn letters_find_and_tab_completes() {
         let mut palette = Palette::new(
-            vec![entry(Action::Sort, "sort", None), entry(Action::PickTheme, "pick a theme", None)],
+            vec![entry(Action::Sort, "sort", None), entry(Action::PickTheme, "choose a theme", None)],
             Vec::new(),
         );
         type_text(&mut palette, "thm");
         assert_eq!(palette.choose(), Outcome::Do(Action::PickTheme));
         palette.key(KeyEvent::new(KeyCode::Tab, KeyModifiers::NONE), Some(Action::Complete));
-        assert_eq!(palette.field.text(), "pick a theme");
+        assert_eq!(palette.field.text(), "choose a theme");
     }
 }

@@ -183,7 +183,7 @@ impl ProposalDialog {
         let file = match self.command {
             ProposalCommand::RollBack => {
                 let (now, then) = (short(view.result_digest), short(view.base_digest));
-                format!("digest {now} {} {then}", painter.glyphs.prompt)
+                format!("digest {now} {} {then}", if painter.glyphs.ascii { "to" } else { "→" })
             }
             ProposalCommand::Approve | ProposalCommand::Deny => format!("digest {}", short(view.base_digest)),
         };

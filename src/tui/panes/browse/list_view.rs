@@ -330,12 +330,12 @@ fn draw_group(label: &str, members: usize, live: bool, folded: bool, area: Rect,
     let number = count(members);
     let end = area.right().saturating_sub(1);
     let available = area.width.saturating_sub(6 + cells(&number));
-    let with_live = live && cells(label) + 9 <= available;
+    let with_live = live && cells(label) + 12 <= available;
     let shortened = cut_middle(label, available, painter.glyphs.ellipsis);
     let x = painter.put(area.x + 3, area.y, &shortened, Role::Strong, available);
     painter.put(x + 1, area.y, &number, Role::Muted, 8);
     if with_live {
-        let note = RichLine::of(format!("{} live", painter.glyphs.set), Role::Info);
+        let note = RichLine::of(format!("{} watched", painter.glyphs.set), Role::Info);
         painter.line_right(end, area.y, &note);
     }
 }

@@ -588,5 +588,5 @@ fn targets(targets: &[AttachTarget], long: bool) -> String {
     if words.is_empty() {
         return "has no target".to_owned();
     }
-    format!("{} {}", if long { "attach to" } else { "on" }, words.join(", "))
+    format!("{} {}", if long { "attach to" } else { "to" }, words.join(", "))
 }

@@ -169,7 +169,12 @@ fn draw_query(
         painter.put_cut(x, y, &first, Role::Text, width);
     }
     if let Some(by) = result.by {
-        let by = if is_failing { plain_score(by, glyphs) } else { signed(by, glyphs) };
+        // The lead of the expected skill; of a false trigger, how far it is above the threshold.
+        let by = match result.state {
+            GoldenState::Lost => signed(-by, glyphs),
+            GoldenState::FalseTrigger => plain_score(by, glyphs),
+            GoldenState::Won | GoldenState::Rejected => signed(by, glyphs),
+        };
         painter.right(columns.by_end, y, &by, other);
     }
 }

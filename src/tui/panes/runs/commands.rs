@@ -201,7 +201,7 @@ fn on_board(board: &BoardState, list: &RunList, detail: &DetailState) -> Vec<Com
 
 /// Returns why a run that has ended cannot be assigned.
 fn ended(run: Option<&RunRecord>) -> Option<String> {
-    run.filter(|run| run.state.is_terminal()).map(|_| "the run has ended".to_owned())
+    run.filter(|run| run.state.is_terminal()).map(|_| "cannot assign this run: it has ended".to_owned())
 }
 
 /// Returns the command that an action sends to marked runs.

@@ -414,9 +414,9 @@ fn output_lines(
     lines.truncate(limit);
     lines.reverse();
     let note = if record.state.is_active() { "live" } else { "" };
-    let mut title = Line::rule("Output", note).at(DetailCursor::Output);
+    let mut title = Line::rule("Log", note).at(DetailCursor::Output);
     if more > 0 {
-        title.kind = Kind::Rule("Output".to_owned(), format!("{more} earlier"));
+        title.kind = Kind::Rule("Log".to_owned(), format!("{more} earlier"));
     }
     out.push(title);
     if lines.is_empty() {

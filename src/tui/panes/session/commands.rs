@@ -26,7 +26,7 @@ pub(super) fn commands(state: &SessionState, focus: Focus, is_diff: bool) -> Vec
         in_folder(Command::shown(Action::ReadResource, "read")),
         in_folder(Command::shown(Action::RunScript, "run script")),
         on_session(Command::shown(Action::Say, "say")),
-        on_session(Command::shown(Action::DiffCalls, if is_diff { "call" } else { "diff" })),
+        on_session(Command::shown(Action::DiffCalls, if is_diff { "instructions" } else { "diff" })),
         on_session(Command::shown(Action::MarkCall, "record call")),
         on_session(Command::shown(Action::Export, "export")),
         on_session(Command::hidden(Action::AttachThis, "attach to it")),

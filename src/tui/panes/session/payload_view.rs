@@ -122,14 +122,14 @@ fn draw_objections(state: &SessionState, area: Rect, buf: &mut Buffer, cx: &Draw
     );
     let mut painter = Painter::new(buf, cx);
     let key = |action| painter.key_word(action, &[Context::Session]);
-    let help = match session.transcript.len() {
+    let keys = match session.transcript.len() {
         _ if started => String::new(),
-        0 => format!("Press {}: ", key(Action::Say)),
-        _ => format!("Press {}, then {}: ", key(Action::NewSession), key(Action::Say)),
+        0 => format!(" ({})", key(Action::Say)),
+        _ => format!(" ({}, then {})", key(Action::NewSession), key(Action::Say)),
     };
     let mut y = area.y;
     for (at, why) in state.objections.iter().enumerate() {
-        let text = format!("{}{}", if at == 0 { help.as_str() } else { "" }, shown(why));
+        let text = format!("{}{}", shown(why), if at == 0 { keys.as_str() } else { "" });
         painter.put(area.x + 2, y, painter.glyphs.warn, Role::Warning, 1);
         for line in wrap_to(&[Seg::new(text, Role::Text)], width, 4, painter.glyphs.ellipsis) {
             if y < area.bottom() {
