@@ -365,9 +365,7 @@ fn is_below(real: &Path, top: &Path) -> bool {
 pub(super) fn probe_root(spec: RootSpec) -> ScannedRoot {
     let real = spec.path.canonicalize();
     let (state, real) = match real {
-        Ok(real) if !real.is_dir() => {
-            (RootState::Unreadable("it is a file, not a directory".to_owned()), None)
-        }
+        Ok(real) if !real.is_dir() => (RootState::Unreadable("it is a file, not a folder".to_owned()), None),
         Ok(real) => match fs::read_dir(&real) {
             Ok(_) => (RootState::Present, Some(real)),
             Err(error) => (RootState::Unreadable(error.to_string()), None),

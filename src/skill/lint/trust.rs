@@ -118,7 +118,7 @@ fn note(
         text => format!(", which encode “{text}”"),
     };
     let message = match group.count {
-        1 => format!("{holder} holds {} (U+{code:04X}){spelt}", kind.name().0),
+        1 => format!("{holder} contains {} (U+{code:04X}){spelt}", kind.name().0),
         count => format!("{holder} contains {count} {} (first: U+{code:04X}){spelt}", kind.name().1),
     };
     notes.add(rule, field, at, message);

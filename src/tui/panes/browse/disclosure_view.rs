@@ -91,11 +91,14 @@ pub(super) fn draw(
     painter.line(x, y, &cut_line(&line, available, painter.glyphs.ellipsis), available);
 }
 
-/// Formats the classification: `role procedure inferred · effect read only · untrusted · tools Read, Bash`.
+/// Formats the classification: `role procedure inferred · effect read only · kind tool · untrusted · tools Read`.
 fn classification_line(skill: &skills_skill::Skill, trusted: Option<TrustSummary>, dot: &str) -> RichLine {
     let class = &skill.classification;
     let mut segs = Vec::new();
-    let mut push_in = |label: &str, value: String, role: Role, inferred: bool| {
+    // What is inferred is marked once if it is everything: with three marks, the end of the line would be cut off.
+    let is_inferred = class.role.inferred && class.effect_mode.inferred && skill.kind.inferred;
+    let mark = |inferred: bool| if inferred && !is_inferred { " inferred" } else { "" };
+    let mut push = |label: &str, value: String, role: Role, mark: &'static str| {
         if !segs.is_empty() {
             segs.push(Seg::new(format!(" {dot} "), Role::Muted));
         }
@@ -103,14 +106,15 @@ fn classification_line(skill: &skills_skill::Skill, trusted: Option<TrustSummary
             segs.push(Seg::new(format!("{label} "), Role::Muted));
         }
         segs.push(Seg::new(value, role));
-        if inferred {
-            segs.push(Seg::new(" inferred", Role::Muted));
+        if !mark.is_empty() {
+            segs.push(Seg::new(mark, Role::Muted));
         }
     };
-    let mut push = |label: &str, value: String, inferred: bool| push_in(label, value, Role::Text, inferred);
-    push("role", class.role.value.to_string(), class.role.inferred);
+    push("role", class.role.value.to_string(), Role::Text, mark(class.role.inferred));
     let effect = class.effect_mode.value.to_string().replace('_', " ");
-    push("effect", effect, class.effect_mode.inferred);
+    push("effect", effect, Role::Text, mark(class.effect_mode.inferred));
+    let mark_of_kind = if is_inferred { " (inferred)" } else { mark(skill.kind.inferred) };
+    push("kind", skill.kind.value.to_string(), Role::Text, mark_of_kind);
     if let Some(trusted) = trusted {
         let (text, role) = match trusted {
             TrustSummary::Shipped => ("shipped", Role::Text),
@@ -118,13 +122,11 @@ fn classification_line(skill: &skills_skill::Skill, trusted: Option<TrustSummary
             TrustSummary::Changed => ("changed since trusted", Role::Warning),
             TrustSummary::No => ("untrusted", Role::Text),
         };
-        push_in("", text.to_owned(), role, false);
+        push("", text.to_owned(), role, "");
     }
-    let mut push = |label: &str, value: String, inferred: bool| push_in(label, value, Role::Text, inferred);
     if !skill.properties.allowed_tools.is_empty() {
         let tools: Vec<String> = skill.properties.allowed_tools.iter().map(|t| shown(t)).collect();
-        push("tools", tools.join(", "), false);
+        push("tools", tools.join(", "), Role::Text, "");
     }
-    push("kind", skill.kind.value.to_string(), skill.kind.inferred);
     RichLine::from_segs(segs)
 }

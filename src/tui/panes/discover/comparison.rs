@@ -27,19 +27,26 @@ pub struct Reason {
     before: &'static str,
     /// The text after the other skill's name; `None` if the reason concerns the selected skill.
     after: Option<&'static str>,
+    /// The reason without a name, for narrow columns.
+    short: &'static str,
 }
 
 impl Reason {
     /// Formats the reason in at most `available` cells, truncating the other skill's name; a name that would be truncated
-    /// to a few letters is replaced by *other*.
+    /// to a few letters is replaced by *other*. If that does not fit, the reason is a word without a name.
     pub fn text(self, other: &str, available: u16, ellipsis: &str) -> String {
         const OTHER: &str = "other";
-        let Some(after) = self.after else { return cut_end(self.before, available, ellipsis).into_owned() };
-        let width = available.saturating_sub(cells(self.before) + cells(after));
-        let is_legible = width >= cells(other) || width > cells(OTHER) + 2;
-        let name = if is_legible { cut_end(other, width, ellipsis) } else { OTHER.into() };
-        let text = format!("{}{name}{after}", self.before);
-        cut_end(&text, available, ellipsis).into_owned()
+        let text = match self.after {
+            None => self.before.to_owned(),
+            Some(after) => {
+                let width = available.saturating_sub(cells(self.before) + cells(after));
+                let is_legible = width >= cells(other) || width > cells(OTHER) + 2;
+                let name = if is_legible { cut_end(other, width, ellipsis) } else { OTHER.into() };
+                format!("{}{name}{after}", self.before)
+            }
+        };
+        let text = if cells(&text) <= available { text.as_str() } else { self.short };
+        cut_end(text, available, ellipsis).into_owned()
     }
 }
 
@@ -115,26 +122,39 @@ fn reason(label: &str, ours: &SignalSums, theirs: &SignalSums) -> Reason {
     let alone = less[largest] < 0.005;
     let signal = signals[largest];
     let never = signal != Signal::Rule && message(more) && !message(less);
-    let ours = |before| Reason { before, after: None };
-    let theirs = |before, after| Reason { before, after: Some(after) };
+    let ours = |before, short| Reason { before, after: None, short };
+    let theirs = |before, after, short| Reason { before, after: Some(after), short };
     match (signal, ahead) {
         _ if label == STOP_WORDS => Reason::default(),
-        _ if label.contains('+') && ahead => ours("adjacent words"),
-        _ if label.contains('+') => theirs("adjacent in ", ""),
-        _ if never && ahead => theirs("not in ", ""),
-        _ if never => theirs("only ", " has it"),
-        (Signal::Name, true) => ours("in its name"),
-        (Signal::Name, false) => theirs("in the name ", ""),
-        (Signal::Description, true) if alone => ours("in its description"),
-        (Signal::Description, true) => theirs("higher than in ", ""),
-        (Signal::Description, false) if alone => theirs("", " describes it"),
-        (Signal::Description, false) => theirs("higher in ", ""),
-        (Signal::Body, true) if alone => ours("in its body"),
-        (Signal::Body, true) => ours("higher in its body"),
-        (Signal::Body, false) => theirs("in the body of ", ""),
-        (Signal::Semantic, true) => ours("closer in meaning"),
-        (Signal::Semantic, false) => theirs("", " is closer"),
-        (Signal::Rule, true) => ours("by rule"),
-        (Signal::Rule, false) => theirs("by rule for ", ""),
+        _ if label.contains('+') && ahead => ours("adjacent words", "adjacent"),
+        _ if label.contains('+') => theirs("adjacent in ", "", "adjacent"),
+        _ if never && ahead => theirs("not in ", "", "only here"),
+        _ if never => theirs("only ", " has it", "only other"),
+        (Signal::Name, true) => ours("in its name", "name"),
+        (Signal::Name, false) => theirs("in the name ", "", "name"),
+        (Signal::Description, true) if alone => ours("in its description", "description"),
+        (Signal::Description, true) => theirs("higher than in ", "", "higher"),
+        (Signal::Description, false) if alone => theirs("", " describes it", "description"),
+        (Signal::Description, false) => theirs("higher in ", "", "lower"),
+        (Signal::Body, true) if alone => ours("in its body", "body"),
+        (Signal::Body, true) => ours("higher in its body", "body"),
+        (Signal::Body, false) => theirs("in the body of ", "", "body"),
+        (Signal::Semantic, true) => ours("closer in meaning", "meaning"),
+        (Signal::Semantic, false) => theirs("", " is closer", "meaning"),
+        (Signal::Rule, true) => ours("by rule", "rule"),
+        (Signal::Rule, false) => theirs("by rule for ", "", "rule"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn narrow_reason_is_a_word_instead_of_a_truncated_sentence() {
+        let reason = Reason { before: "only ", after: Some(" has it"), short: "only other" };
+        assert_eq!(reason.text("pdf-forms", 40, "…"), "only pdf-forms has it");
+        assert_eq!(reason.text("release-notes", 17, "…"), "only other has it");
+        assert_eq!(reason.text("release-notes", 16, "…"), "only other");
     }
 }

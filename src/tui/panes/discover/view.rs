@@ -22,12 +22,12 @@ const TALL_BAND: u16 = 27;
 const THREE: u16 = 160;
 
 /// What this ranking is, shown on every screen.
-pub(super) const RANKING_DISCLAIMER: &str = "Skill Workbench's ranking; models may differ";
+pub(super) const RANKING_DISCLAIMER: &str = "Ranked by Skill Workbench; models may differ";
 
 /// Returns the disclaimer that fits a width.
 pub(super) fn disclaimer(available: u16) -> &'static str {
     if usize::from(available) < RANKING_DISCLAIMER.len() {
-        "not a model's ranking"
+        "ranked by Skill Workbench"
     } else {
         RANKING_DISCLAIMER
     }
