@@ -35,7 +35,7 @@ pub async fn run(cx: &mut Context) -> Result<Exit, Failure> {
                 "service",
                 error.message,
                 format!(
-                    "check the address {address} (`connect`, --connect), the API key, and that `skills serve` runs there"
+                    "check the address {address} (`connect`, --connect), the API key, and that the service is running"
                 ),
             ),
         });

@@ -136,7 +136,7 @@ fn draw_confusions(detail: &mut QueryDetail, pairs: &[Confusion], area: Rect, pa
     let text = if pairs.is_empty() {
         "no skill wins queries of another"
     } else {
-        "queries of the other skill that each skill wins"
+        "queries of the other skill that each wins"
     };
     painter.put(area.x, area.y, text, Role::Muted, area.width);
     let rows = usize::from(area.height.saturating_sub(2));
