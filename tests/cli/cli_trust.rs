@@ -95,6 +95,19 @@ fn changed_bundle_is_named_and_requires_trust_again() {
 }
 
 #[test]
+fn a_name_revokes_the_skill_despite_a_folder_of_that_name() {
+    let home = home();
+    assert_eq!(home.run(&["trust", "intake", "csv-tools", "--yes"]).code, 0);
+    symlink(home.skills().join("csv-tools"), home.path().join("work/intake")).unwrap();
+    let revoked = home.json(&["trust", "--revoke", "intake"]);
+    let folder = home.skills().join("intake").canonicalize().unwrap();
+    assert_eq!(revoked["revoked"], serde_json::json!([folder]));
+    assert_eq!((trusted(&home, "intake").as_str(), trusted(&home, "csv-tools").as_str()), ("no", "yes"));
+    assert_eq!(home.run(&["trust", "--revoke", "./intake"]).code, 0, "a path");
+    assert_eq!(trusted(&home, "csv-tools"), "no");
+}
+
+#[test]
 fn trusting_a_folder_covers_every_bundle_in_it() {
     let home = home();
     let root = home.skills();
