@@ -53,7 +53,7 @@ pub fn distinguishing_texts(runs: &[&RunRecord], between: &str) -> Vec<String> {
         let is_one_skill = is_same(places.iter().map(|at| &runs[*at].skill_id));
         for (at, mut row) in places.into_iter().zip(distinction.rows) {
             if !is_one_skill {
-                row.insert(0, safe_text::line(&runs[at].skill_id).into_owned());
+                row.insert(0, safe_text::name(&runs[at].skill_id).into_owned());
             }
             out[at] = line(&row, between);
         }

@@ -85,6 +85,7 @@ impl PolicyFile {
         let mut read = self.read.locked();
         if let Some((before, policy)) = read.as_ref()
             && *before == text
+            && policy.is_resolved()
         {
             return Ok(Arc::clone(policy));
         }

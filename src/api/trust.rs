@@ -1,6 +1,7 @@
 //! What trusting a bundle would allow to run, as shown before the approval.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -32,9 +33,14 @@ pub struct TrustSubject {
     pub contract: Option<String>,
     /// Files under `scripts/`, and every other executable.
     pub scripts: Vec<String>,
-    /// Bindings in a line each: file, capability, protocol, what is called.
+    /// Bindings in a line each: file, capability, protocol, what is called; first those of capabilities that it does not
+    /// define.
     pub bindings: Vec<String>,
-    /// Definitions of capabilities in a line each: file, id, and what they require. They apply to the runs of all skills.
+    /// Number of bindings of capabilities that it does not define: they apply to the runs of other skills.
+    #[serde(skip)]
+    pub foreign_bindings: usize,
+    /// Definitions of capabilities in a line each: file, id, what they require and set; first those that require no
+    /// approval. They apply to the runs of all skills.
     pub capabilities: Vec<String>,
     /// Services in a line each.
     pub services: Vec<String>,
@@ -89,13 +95,26 @@ pub fn survey(trust: &Trust, place: &Path, skill: Option<&Skill>) -> TrustSubjec
         }
         Some(text)
     };
+    let mut defined = BTreeSet::new();
+    let capabilities = below("capabilities/").filter(|path| is_yaml(path)).map(|path| {
+        let capability = read(path).and_then(|text| contract::parse_capability(&place.join(path), &text).0);
+        let Some(capability) = capability else {
+            return (false, format!("{path}: cannot be read as a definition of a capability"));
+        };
+        let line = format!("{path}: {}, {}", capability.id, requirements(&capability));
+        defined.insert(capability.id);
+        (capability.safety.requires_confirmation, line)
+    });
+    let capabilities = in_order(capabilities.collect());
     let bindings = below("bindings/").filter(|path| is_yaml(path)).map(|path| {
         let binding = read(path).and_then(|text| contract::parse_binding(&place.join(path), &text).0);
-        binding.map_or_else(
-            || format!("{path}: cannot be read as a binding"),
-            |binding| format!("{path}: {} by {} {}", binding.capability, binding.protocol, binding.operation),
-        )
+        let Some(binding) = binding else { return (true, format!("{path}: cannot be read as a binding")) };
+        let line = format!("{path}: {} by {} {}", binding.capability, binding.protocol, binding.operation);
+        (defined.contains(&binding.capability), line)
     });
+    let bindings: Vec<(bool, String)> = bindings.collect();
+    let foreign_bindings = bindings.iter().filter(|(is_own, _)| !is_own).count();
+    let bindings = in_order(bindings);
     let services = below("services/").filter(|path| is_yaml(path)).map(|path| {
         let service = read(path).and_then(|text| contract::parse_service(&place.join(path), &text).0);
         service.map_or_else(
@@ -103,15 +122,7 @@ pub fn survey(trust: &Trust, place: &Path, skill: Option<&Skill>) -> TrustSubjec
             |service| format!("{path}: {}", service.id),
         )
     });
-    let capabilities = below("capabilities/").filter(|path| is_yaml(path)).map(|path| {
-        let capability = read(path).and_then(|text| contract::parse_capability(&place.join(path), &text).0);
-        capability.map_or_else(
-            || format!("{path}: cannot be read as a definition of a capability"),
-            |capability| format!("{path}: {}, {}", capability.id, requirements(&capability)),
-        )
-    });
-    let capabilities: Vec<String> = capabilities.collect();
-    let (bindings, services): (Vec<_>, Vec<_>) = (bindings.collect(), services.collect());
+    let services: Vec<String> = services.collect();
     let contract = read(CONTRACT).filter(|_| is_bundle(place));
     let contract = contract.and_then(|text| contract::parse(&place.join(CONTRACT), &text).0);
     let (measured, obstacle) = if has_moved.get() {
@@ -123,6 +134,7 @@ pub fn survey(trust: &Trust, place: &Path, skill: Option<&Skill>) -> TrustSubjec
         state: trust.state(place),
         contract: contract.map(|contract| contract_line(&contract)),
         bindings,
+        foreign_bindings,
         capabilities,
         services,
         hooks: skill.is_some_and(|skill| skill.clients.has_hooks),
@@ -143,12 +155,35 @@ pub fn has_contract(bundle: &Path) -> bool {
     text.is_some_and(|text| contract::parse(&bundle.join(CONTRACT), &text).0.is_some())
 }
 
-/// Returns what a definition requires before each call.
+/// Returns lines by their mark, `false` first, otherwise in the given order: the names of files do not determine what
+/// is at the end of a long list.
+fn in_order(mut lines: Vec<(bool, String)>) -> Vec<String> {
+    lines.sort_by_key(|(mark, _)| *mark);
+    lines.into_iter().map(|(_, line)| line).collect()
+}
+
+/// Returns what a definition requires before each call, whether calls may be repeated, and its default inputs.
 fn requirements(capability: &contract::Capability) -> String {
-    let gates = capability.safety.mandatory_pre_gates.iter().map(|gate| format!("gate {}", gate.capability));
-    let confirmation = capability.safety.requires_confirmation.then(|| "requires approval".to_owned());
-    let all: Vec<String> = confirmation.into_iter().chain(gates).collect();
-    if all.is_empty() { "requires no approval".to_owned() } else { all.join(", ") }
+    const MAX_DEFAULT_CHARS: usize = 80;
+    let (safety, properties) = (&capability.safety, capability.properties);
+    let confirmation =
+        if safety.requires_confirmation { "requires approval" } else { "requires no approval" };
+    let gates = safety.mandatory_pre_gates.iter();
+    let gates = gates.map(|gate| format!("gate {} ({})", gate.capability, gate.on_fail));
+    let repeat = match (properties.side_effects, properties.idempotent) {
+        (false, _) => Some("no side effects".to_owned()),
+        (true, true) => Some("idempotent".to_owned()),
+        (true, false) => None,
+    };
+    let defaults = capability.inputs.iter().filter_map(|(name, field)| {
+        let value = field.default.as_ref()?.to_string();
+        let start: String = value.chars().take(MAX_DEFAULT_CHARS).collect();
+        let rest = if start.len() < value.len() { "…" } else { "" };
+        Some(format!("default {name} = {start}{rest}"))
+    });
+    let all: Vec<String> =
+        std::iter::once(confirmation.to_owned()).chain(gates).chain(repeat).chain(defaults).collect();
+    all.join(", ")
 }
 
 fn contract_line(contract: &contract::Contract) -> String {

@@ -12,7 +12,7 @@ const ROWS: usize = 16;
 /// Renders the score breakdown of one result.
 pub fn render(place: usize, hit: &Hit, look: TerminalCaps) -> String {
     let mut out = String::new();
-    let id = safe_text::line(hit.skill_id.as_str());
+    let id = safe_text::name(hit.skill_id.as_str());
     let _ = writeln!(out, "\n{}", TextStyle::Strong.paint(&format!("Why {id} is #{place}"), look.color));
     let heads = ["name", "description", "body", "semantic", "rule"];
     let width = (look.width.clamp(74, 110) - 2 - 5 * 9 - 9).min(40);

@@ -144,8 +144,8 @@ fn labeled_one(view: &BudgetView, every: bool) -> String {
         format!("Tokens: {prefix}{} as written, {prefix}{} as shown", view.tokens.0, view.tokens.1),
     ];
     let groups = view.not_listed.iter().map(|group| {
-        let names =
-            if every { format!(". Names: {}", clean(&group.names.join(", "))) } else { String::new() };
+        let names: Vec<_> = group.names.iter().map(|name| safe_text::name(name)).collect();
+        let names = if every { format!(". Names: {}", clean(&names.join(", "))) } else { String::new() };
         format!("Not loaded: {}, {}{names}", counted(group.skills, "skill"), clean(&group.why))
     });
     for line in lines.into_iter().chain(over).chain(unknown).chain(groups) {
@@ -156,7 +156,11 @@ fn labeled_one(view: &BudgetView, every: bool) -> String {
     for (number, (entry, state)) in (1..).zip(entries) {
         let (_, word, why) = shown_as(entry, state);
         let built_in = if entry.bundled { "Built into the client" } else { "" };
-        let parts = vec![format!("{}: {word}", clean(entry_name(entry))), built_in.to_owned(), clean(&why)];
+        let parts = vec![
+            format!("{}: {word}", clean(&safe_text::name(entry_name(entry)))),
+            built_in.to_owned(),
+            clean(&why),
+        ];
         let _ = writeln!(out, "{number}. {}", sentences(parts));
     }
     if view.allowance.entries.is_empty() {
@@ -240,7 +244,7 @@ fn render_budget(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
             out.push('\n');
         }
         shown += 1;
-        let name = look.name(&safe_text::line(entry_name(entry)), 32);
+        let name = look.name(&safe_text::name(entry_name(entry)), 32);
         let why = match (entry.bundled, why.is_empty()) {
             (true, true) => "built into the client".to_owned(),
             (true, false) => format!("built into the client; {why}"),
@@ -267,7 +271,7 @@ fn render_budget(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
         let text = format!(
             "{} with more than 20 tokens; the longest, of {}, has {most}",
             counted(view.long.len(), "description"),
-            safe_text::line(name)
+            safe_text::name(name)
         );
         let _ = writeln!(out, "\n  {}", TextStyle::Muted.paint(&text, look.color));
     }
@@ -304,7 +308,7 @@ fn not_listed(out: &mut String, view: &BudgetView, every: bool, look: TerminalCa
         let _ = writeln!(out, "  {count:>7}  {why}");
         for name in group.names.iter().filter(|_| every) {
             let _ =
-                writeln!(out, "           {}", TextStyle::Muted.paint(&safe_text::line(name), look.color));
+                writeln!(out, "           {}", TextStyle::Muted.paint(&safe_text::name(name), look.color));
         }
     }
 }

@@ -56,7 +56,7 @@ pub fn render(detail: &SkillDetail, levels: Option<&LevelTokens>, look: Terminal
     let summary = &detail.summary;
     let width = look.text_width(100);
     let _ =
-        writeln!(out, "{}", TextStyle::Strong.paint(&safe_text::line(summary.skill_id.as_str()), look.color));
+        writeln!(out, "{}", TextStyle::Strong.paint(&safe_text::name(summary.skill_id.as_str()), look.color));
     for line in wrap(&safe_text::line(&summary.description), width - 2) {
         let _ = writeln!(out, "  {line}");
     }

@@ -94,7 +94,7 @@ async fn explained(
         (None, Some(_)) => "it is a sidecar: attached to a target, not ranked".to_owned(),
         (None, None) => "it does not match the request".to_owned(),
     };
-    let message = format!("{} has no score for this request: {why}", safe_text::line(id.as_str()));
+    let message = format!("{} has no score for this request: {why}", safe_text::name(id.as_str()));
     Err(Error::new(Code::NotFound, message).into())
 }
 
@@ -189,7 +189,7 @@ fn result(out: &mut String, place: usize, hit: &Hit, best: f64, answer: &Answer,
     // Rank, name, score and bar in one row of at most 80 cells; on wider terminals the name has more space.
     let bar_width = 24;
     let name_width = (look.width.min(120) - bar_width - 4 - 2 - 6 - 2).max(12);
-    let name = look.name(&safe_text::line(hit.skill_id.as_str()), name_width);
+    let name = look.name(&safe_text::name(hit.skill_id.as_str()), name_width);
     let fit_threshold = answer.confidence.map(|confidence| confidence.fit_threshold);
     let bar = bar::stacked(&hit.breakdown.signals, hit.score, best, fit_threshold, bar_width, look);
     let style = if answer.fit == Fit::None { TextStyle::Muted } else { TextStyle::Strong };
@@ -221,7 +221,7 @@ fn print_sidecars(out: &mut String, answer: &Answer, look: TerminalCaps) {
         let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("attachable", look.color));
         for sidecar in &answer.attachable {
             let targets: Vec<String> = sidecar.attach_targets.iter().map(ToString::to_string).collect();
-            let id = look.name(&safe_text::line(sidecar.skill_id.as_str()), id_width);
+            let id = look.name(&safe_text::name(sidecar.skill_id.as_str()), id_width);
             let _ = writeln!(out, "    {id} {:>6.2}  to {}", sidecar.score, targets.join(", "));
         }
     }
@@ -229,7 +229,7 @@ fn print_sidecars(out: &mut String, answer: &Answer, look: TerminalCaps) {
         let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("excluded", look.color));
     }
     for left in answer.excluded.iter().take(LEFT_OUT) {
-        let id = look.name(&safe_text::line(left.skill_id.as_str()), id_width);
+        let id = look.name(&safe_text::name(left.skill_id.as_str()), id_width);
         let why = cut(&safe_text::line(&left.why), look.text_width(usize::MAX) - id_width - 13, look.unicode);
         let _ = writeln!(out, "    {id} {:>6.2}  {}", left.score, TextStyle::Muted.paint(&why, look.color));
     }

@@ -126,7 +126,7 @@ pub fn render(report: &DraftReport, look: TerminalCaps) -> String {
     let strong = |text: &str| TextStyle::Strong.paint(text, look.color);
     let characters = counted(report.description.chars().count(), "character");
     let tokens = counted(report.tokens as usize, "token");
-    let _ = writeln!(out, "{}: {characters}, {tokens}", strong(&safe_text::line(report.skill_id.as_str())));
+    let _ = writeln!(out, "{}: {characters}, {tokens}", strong(&safe_text::name(report.skill_id.as_str())));
     if let Some(text) = &report.when_to_use {
         let characters = counted(text.chars().count(), "character");
         let _ = writeln!(out, "when_to_use: {characters}, appended by Claude Code");

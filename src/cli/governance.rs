@@ -47,7 +47,7 @@ fn text_style(state: QualityState) -> TextStyle {
 fn format_skill(skill: &GovernedSkill, look: TerminalCaps) -> String {
     let mut out = format!(
         "{}  {}\n",
-        TextStyle::Strong.paint(&safe_text::line(skill.skill_id.as_str()), look.color),
+        TextStyle::Strong.paint(&safe_text::name(skill.skill_id.as_str()), look.color),
         text_style(skill.state).paint(&skill.state.to_string(), look.color)
     );
     let (passed, lacks) = if look.unicode { ("✓", "·") } else { ("+", "-") };
@@ -74,7 +74,7 @@ fn render(list: &GovernanceList, look: TerminalCaps) -> String {
         let _ = writeln!(out, "{}", TextStyle::Muted.paint(&head, look.color));
     }
     for skill in &list.skills {
-        let id = look.name(&safe_text::line(skill.skill_id.as_str()), width);
+        let id = look.name(&safe_text::name(skill.skill_id.as_str()), width);
         let missing = skill.next.join("; ");
         let _ = writeln!(
             out,

@@ -337,7 +337,7 @@ fn client_table(rows: &[ClientRow<'_>], unseen: &[(&str, String)], look: Termina
     }
     for ClientRow { number, title, shown, text } in rows {
         let (style, label) = shown_label(shown);
-        let name = look.name(&safe_text::line(title), width);
+        let name = look.name(&safe_text::name(title), width);
         let _ = writeln!(
             out,
             "{number:>4}  {}  {}  {}",
@@ -348,7 +348,7 @@ fn client_table(rows: &[ClientRow<'_>], unseen: &[(&str, String)], look: Termina
     }
     out += &unseen_heading(unseen, look);
     for (name, why) in unseen {
-        let id = look.name(&safe_text::line(name), width);
+        let id = look.name(&safe_text::name(name), width);
         let available = look.text_width(usize::MAX).saturating_sub(6 + width + 2);
         let _ = writeln!(out, "      {id}  {}", cut_middle(why, available, look.unicode));
     }

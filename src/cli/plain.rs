@@ -9,6 +9,7 @@ use super::dialog::{Dialog, capitalized, clean};
 use super::failure::{Exit, Failure};
 use skills_api::{CheckResult, CoreParts, WhyCheck, WhyReport, WhyRequest, usual_request, why};
 use skills_discovery::{Answer, Fit, Hit, Request};
+use skills_skill::safe_text;
 
 /// Maximum number of results in a list.
 const MAX_LISTED: usize = 10;
@@ -94,7 +95,7 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
         let total = answer.results.len() + answer.below_limit;
         self.print_line(format!("Results: {total}, best first."))?;
         for (at, hit) in answer.results.iter().enumerate() {
-            let id = clean(hit.skill_id.as_str());
+            let id = clean(&safe_text::name(hit.skill_id.as_str()));
             let reason = clean(&hit.reason);
             self.print_line(format!("{}. {id}. Score {:.2}. {}.", at + 1, hit.score, capitalized(&reason)))?;
         }
@@ -154,7 +155,11 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
 
     fn breakdown(&mut self, rank: usize, hit: &Hit) -> Result<(), Failure> {
         self.print_line("")?;
-        self.print_line(format!("{}. Rank {rank}, score {:.2}.", clean(hit.skill_id.as_str()), hit.score))?;
+        self.print_line(format!(
+            "{}. Rank {rank}, score {:.2}.",
+            clean(&safe_text::name(hit.skill_id.as_str())),
+            hit.score
+        ))?;
         self.print_line(format!("Description: {}", clean(&hit.description)))?;
         self.print_line("Words, and the points of each:")?;
         for row in &hit.breakdown.rows {
@@ -182,7 +187,7 @@ fn by_signal(values: &[f64; 5]) -> String {
 /// Renders the report of `why` as labeled lines.
 pub fn checks(report: &WhyReport) -> String {
     let mut out = String::new();
-    let _ = writeln!(out, "\nWhy {}?", clean(report.skill_id.as_str()));
+    let _ = writeln!(out, "\nWhy {}?", clean(&safe_text::name(report.skill_id.as_str())));
     let _ = writeln!(out, "File: {}", clean(&report.location.display().to_string()));
     let _ = writeln!(out, "{}", clean(&report.answer()));
     let _ = writeln!(out, "Result: {}.", if report.wins { "no check failed" } else { "a check failed" });

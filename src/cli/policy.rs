@@ -58,7 +58,7 @@ fn render_skill(skill: &PolicyExplanation, intent: Option<&str>, look: TerminalC
     };
     let mut out = format!(
         "{}  {}\n",
-        TextStyle::Strong.paint(&safe_text::line(skill.skill_id.as_str()), look.color),
+        TextStyle::Strong.paint(&safe_text::name(skill.skill_id.as_str()), look.color),
         style.paint(word, look.color)
     );
     let by_rule = result.rules.iter().any(|rule| rule.effect == Effect::Deny);

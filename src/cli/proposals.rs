@@ -248,7 +248,7 @@ pub fn render(view: &ProposalView, now_ms: i64, zone: &TimeZone, look: TerminalC
     let _ = writeln!(
         out,
         "{}  {}  {}",
-        strong(&safe_text::line(summary.skill_id.as_str())),
+        strong(&safe_text::name(summary.skill_id.as_str())),
         state_ink(summary.state).paint(&state_label(summary.state), look.color),
         muted(&safe_text::line(&summary.proposal_id)),
     );

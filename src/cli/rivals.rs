@@ -100,7 +100,7 @@ async fn complete(
 }
 
 fn name(id: &SkillId) -> String {
-    safe_text::line(id.as_str()).into_owned()
+    safe_text::name(id.as_str()).into_owned()
 }
 
 fn percent(share: f64) -> String {

@@ -17,7 +17,7 @@ use skills_config::shown;
 use skills_registry::{Pin, TrustState, TrustSummary};
 use skills_skill::safe_text;
 
-/// Maximum number of lines of one kind shown of a bundle.
+/// Maximum number of lines of one kind shown of a bundle, except those that apply to the runs of other skills.
 const MAX_SHOWN_LINES: usize = 12;
 
 /// `skills trust --json`: what was shown, and the outcome.
@@ -61,8 +61,10 @@ pub async fn run(cx: &mut Context, args: &TrustArgs) -> Result<Exit, Failure> {
         .filter(|subject| needs_approval(subject))
         .cloned()
         .partition(|subject| subject.obstacle.is_none());
+    let mut hidden = 0;
     if !cx.out.json {
-        let text = render(cx, &subjects);
+        let (text, hidden_lines) = render(cx, &subjects);
+        hidden = hidden_lines;
         cx.out.raw(text.as_bytes())?;
     }
     if requested.is_empty() {
@@ -70,7 +72,7 @@ pub async fn run(cx: &mut Context, args: &TrustArgs) -> Result<Exit, Failure> {
     }
     if !args.yes {
         cx.out.flush()?;
-        if !confirmed(cx, &requested, &subjects)? {
+        if !confirmed(cx, &requested, &subjects, hidden)? {
             return Err(Error::new(Code::Forbidden, "no changes made").into());
         }
     }
@@ -108,10 +110,20 @@ fn nothing_to_ask(
 }
 
 /// Prompts on the terminal. Without one, the command fails with exit code 5.
-fn confirmed(cx: &Context, requested: &[TrustSubject], subjects: &[TrustSubject]) -> Result<bool, Failure> {
+fn confirmed(
+    cx: &Context,
+    requested: &[TrustSubject],
+    subjects: &[TrustSubject],
+    hidden: usize,
+) -> Result<bool, Failure> {
+    let hidden = if hidden == 0 {
+        String::new()
+    } else {
+        format!(" and {} not shown (--json lists all)", counted(hidden, "line"))
+    };
     if cx.out.json || !io::stdin().is_terminal() {
         let message = format!(
-            "the current content of {} would be trusted; review what it executes, then pass --yes",
+            "the current content of {} would be trusted; review what it executes{hidden}, then pass --yes",
             counted(requested.len(), "folder")
         );
         let reason = Some(json!({ "subjects": subjects }));
@@ -119,7 +131,7 @@ fn confirmed(cx: &Context, requested: &[TrustSubject], subjects: &[TrustSubject]
     }
     let what = if requested.len() == 1 { "this" } else { "these" };
     eprint!(
-        "Trust the current content of {what} {}, so that the above can be executed? [y/N] ",
+        "Trust the current content of {what} {}, so that the above{hidden} can be executed? [y/N] ",
         counted(requested.len(), "folder")
     );
     io::stderr().flush()?;
@@ -128,9 +140,10 @@ fn confirmed(cx: &Context, requested: &[TrustSubject], subjects: &[TrustSubject]
     Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
-/// Renders what would be trusted, bundle by bundle.
-fn render(cx: &Context, subjects: &[TrustSubject]) -> String {
+/// Renders what would be trusted, bundle by bundle; also returns how many lines of it are not shown.
+fn render(cx: &Context, subjects: &[TrustSubject]) -> (String, usize) {
     let look = cx.out.look;
+    let mut hidden = 0;
     let home = skills_config::Dirs::new(&cx.env).home;
     let mut out = String::new();
     let (running, quiet): (Vec<&TrustSubject>, Vec<_>) =
@@ -149,21 +162,25 @@ fn render(cx: &Context, subjects: &[TrustSubject]) -> String {
             let _ = writeln!(out, "  {}", TextStyle::Bad.paint(&safe_text::line(why), look.color));
         }
         let contract: Vec<String> = subject.contract.iter().cloned().collect();
-        lines(&mut out, "contract", &contract, look);
-        lines(&mut out, "scripts", &subject.scripts, look);
-        lines(&mut out, "bindings", &subject.bindings, look);
-        lines(&mut out, "defines", &subject.capabilities, look);
-        lines(&mut out, "services", &subject.services, look);
-        if subject.hooks {
-            lines(
-                &mut out,
-                "hooks",
-                &["in the frontmatter; some clients execute them automatically".to_owned()],
-                look,
-            );
-        }
-        if let TrustState::Changed { files } = &subject.state {
-            lines(&mut out, "changed", files, look);
+        let hooks =
+            subject.hooks.then(|| "in the frontmatter; some clients execute them automatically".to_owned());
+        let hooks: Vec<String> = hooks.into_iter().collect();
+        let changed: &[String] = if let TrustState::Changed { files } = &subject.state { files } else { &[] };
+        let most = MAX_SHOWN_LINES;
+        let parts: [(&str, &[String], usize); 7] = [
+            ("defines", &subject.capabilities, usize::MAX),
+            ("bindings", &subject.bindings, most.max(subject.foreign_bindings)),
+            ("contract", &contract, most),
+            ("scripts", &subject.scripts, most),
+            ("services", &subject.services, most),
+            ("hooks", &hooks, most),
+            ("changed", changed, most),
+        ];
+        for (name, part, most) in parts {
+            lines(&mut out, name, part, most, look);
+            if !subject.state.may_run() {
+                hidden += part.len().saturating_sub(most);
+            }
         }
         if let Some(digest) = subject.digest {
             let digest = &digest.to_string()[..16];
@@ -179,16 +196,16 @@ fn render(cx: &Context, subjects: &[TrustSubject]) -> String {
             counted(quiet.len(), "more bundle")
         );
     }
-    out
+    (out, hidden)
 }
 
-fn lines(out: &mut String, name: &str, lines: &[String], look: TerminalCaps) {
-    for (at, line) in lines.iter().take(MAX_SHOWN_LINES).enumerate() {
+fn lines(out: &mut String, name: &str, lines: &[String], most: usize, look: TerminalCaps) {
+    for (at, line) in lines.iter().take(most).enumerate() {
         let head = if at == 0 { name } else { "" };
         let _ = writeln!(out, "  {head:<9} {}", safe_text::line(line));
     }
-    if lines.len() > MAX_SHOWN_LINES {
-        let more = format!("and {} more (--json lists all)", lines.len() - MAX_SHOWN_LINES);
+    if lines.len() > most {
+        let more = format!("and {} more (--json lists all)", lines.len() - most);
         let _ = writeln!(out, "  {:<9} {}", "", TextStyle::Muted.paint(&more, look.color));
     }
 }
@@ -232,7 +249,7 @@ async fn list(cx: &mut Context, local: &Local) -> Result<Exit, Failure> {
             let place = safe_text::line(&shown(&pin.path, &cx.cwd, &home)).into_owned();
             let _ = writeln!(out, "{}  {}", TextStyle::Strong.paint(&place, look.color), state(now, look));
             if let TrustState::Changed { files } = now {
-                lines(&mut out, "changed", files, look);
+                lines(&mut out, "changed", files, MAX_SHOWN_LINES, look);
             }
         }
         for folder in &named {

@@ -77,7 +77,7 @@ fn labeled(report: &VisibilityReport) -> String {
         let _ = writeln!(out, "Client {}: {skills} with description.", clean(&client.name));
     }
     for (number, row) in (1..).zip(&report.skills) {
-        let id = clean(row.skill_id.as_str());
+        let id = clean(&safe_text::name(row.skill_id.as_str()));
         let mut parts = vec![id, format!("Description: {}", counted(row.words, "word"))];
         let cells = row.cells.iter().zip(&report.clients);
         parts.extend(cells.map(|(cell, client)| format!("{}: {}", clean(&client.name), described(cell))));
@@ -94,7 +94,7 @@ fn labeled(report: &VisibilityReport) -> String {
 /// Renders one skill as labeled lines.
 fn labeled_one(report: &VisibilityReport, row: &VisibilityRow) -> String {
     let location = clean(&row.location.display().to_string());
-    let mut out = format!("Skill {}. File: {location}\n", clean(row.skill_id.as_str()));
+    let mut out = format!("Skill {}. File: {location}\n", clean(&safe_text::name(row.skill_id.as_str())));
     if row.cells.iter().any(|cell| cell.assumed) {
         out += &labeled_notes(report);
     }
@@ -139,7 +139,7 @@ fn render(report: &VisibilityReport, look: TerminalCaps) -> String {
             root = &row.root;
             let _ = writeln!(out, "\n{}", TextStyle::Strong.paint(&safe_text::line(root), look.color));
         }
-        let id = look.name(&safe_text::line(row.skill_id.as_str()), width);
+        let id = look.name(&safe_text::name(row.skill_id.as_str()), width);
         let mut line = format!("{id}  {:>5}", row.words);
         for (cell, client) in row.cells.iter().zip(&report.clients) {
             let text = sign(cell, look);
@@ -164,7 +164,7 @@ fn render_one(report: &VisibilityReport, row: &VisibilityRow, look: TerminalCaps
     let strong = |text: &str| TextStyle::Strong.paint(text, look.color);
     let muted = |text: &str| TextStyle::Muted.paint(text, look.color);
     let location = safe_text::line(&row.location.display().to_string()).into_owned();
-    let _ = writeln!(out, "{}  {}", strong(&safe_text::line(row.skill_id.as_str())), muted(&location));
+    let _ = writeln!(out, "{}  {}", strong(&safe_text::name(row.skill_id.as_str())), muted(&location));
     if row.cells.iter().any(|cell| cell.assumed) {
         let _ = write!(out, "\n{}", super::list::notes(&report.notes(), look).trim_end_matches('\n'));
         out.push('\n');

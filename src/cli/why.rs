@@ -82,7 +82,7 @@ pub fn render(report: &WhyReport, look: TerminalCaps) -> String {
     let _ = writeln!(
         out,
         "{}  {}",
-        strong(&safe_text::line(report.skill_id.as_str())),
+        strong(&safe_text::name(report.skill_id.as_str())),
         TextStyle::Muted.paint(&safe_text::line(&report.location.display().to_string()), look.color)
     );
     if let Some(intent) = &report.intent {

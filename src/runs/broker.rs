@@ -177,8 +177,8 @@ impl Broker {
         decided.await.map_err(|error| CallError::new(CallFailure::RuntimeError, error.to_string()))
     }
 
-    fn pin(&self, offered: &RegisteredBinding, catalog: &Capabilities) -> Pin {
-        self.pins.of(offered, &self.context.services, catalog)
+    fn pin(&self, offered: &RegisteredBinding) -> Pin {
+        self.pins.of(offered, &self.context.services)
     }
 
     /// Makes one attempt through one binding, from the request to validated outputs.
@@ -295,7 +295,7 @@ impl Caller for Broker {
         let catalog = self.capabilities();
         let pinned = catalog.bindings_of(capability).iter().filter(|offered| is_pinned(offered));
         let digests = |offered: &Arc<RegisteredBinding>| {
-            let pin = self.pin(offered, &catalog);
+            let pin = self.pin(offered);
             pin.parts.into_iter().chain([(offered.binding.id.clone(), pin.digest)])
         };
         pinned.flat_map(digests).collect()
@@ -314,7 +314,7 @@ impl Caller for Broker {
         let called = decision.chain.iter().filter(|choice| choice.obstacle.is_none());
         for choice in called.filter(|choice| is_pinned(&choice.offered)) {
             let id = &choice.offered.binding.id;
-            let (before, present) = (launched.get(id), self.pin(&choice.offered, &catalog));
+            let (before, present) = (launched.get(id), self.pin(&choice.offered));
             // By its id: addresses are not shown to everyone who may read the run, or sent to webhooks.
             match before {
                 Some(before) if *before == present.digest => continue,

@@ -43,15 +43,24 @@ pub struct RegisteredBinding {
     pub place: Arc<CapabilityFolder>,
 }
 
+/// The description of a service and its origin.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RegisteredService {
+    pub service: Service,
+    /// Its origin.
+    pub place: Arc<CapabilityFolder>,
+}
+
 /// All capabilities, bindings and services of a list of folders; immutable, so that it can be shared and replaced as a
 /// whole.
 ///
-/// If two folders define the same id, the earlier one has precedence, and a finding names both.
+/// If two folders define the same id, the earlier one has precedence, and a finding names both. All descriptions of a
+/// service are kept: each is only for the bindings of its own folder, unless the user trusts it.
 #[derive(Debug, Clone, Default)]
 pub struct Capabilities {
     declared: BTreeMap<String, Arc<Capability>>,
     bindings: BTreeMap<String, Arc<RegisteredBinding>>,
-    services: BTreeMap<String, Arc<Service>>,
+    services: BTreeMap<String, Vec<RegisteredService>>,
     by_capability: BTreeMap<String, Vec<Arc<RegisteredBinding>>>,
     /// The folder and the SHA-256 of each file that was read.
     sources: BTreeMap<PathBuf, (Arc<CapabilityFolder>, Digest)>,
@@ -68,7 +77,7 @@ impl Capabilities {
                 match part {
                     read::CatalogEntry::Capability(found) => out.add_capability(found),
                     read::CatalogEntry::Binding(found) => out.add_binding(found, &place),
-                    read::CatalogEntry::Service(found) => out.add_service(found),
+                    read::CatalogEntry::Service(found) => out.add_service(found, &place),
                     read::CatalogEntry::Source(file, digest) => {
                         out.sources.insert(file, (Arc::clone(&place), digest));
                     }
@@ -105,9 +114,9 @@ impl Capabilities {
         self.bindings.get(id)
     }
 
-    /// Returns a service as its registry describes it; its actual address is only in the configuration.
-    pub fn service(&self, id: &str) -> Option<&Arc<Service>> {
-        self.services.get(id)
+    /// Returns the descriptions of a service in order of precedence; its actual address is only in the configuration.
+    pub fn services(&self, id: &str) -> &[RegisteredService] {
+        self.services.get(id).map_or(&[], Vec::as_slice)
     }
 
     /// Returns the ids of all capabilities, sorted.
@@ -159,16 +168,16 @@ impl Capabilities {
         }
     }
 
-    fn add_service(&mut self, found: Service) {
-        match self.services.get(&found.id) {
-            None => drop(self.services.insert(found.id.clone(), Arc::new(found))),
-            Some(first) if first.settings == found.settings => {}
-            Some(first) => {
-                let remark =
-                    diagnostics::duplicate_id("service", &found.id, &first.location, &found.location);
-                self.findings.push(remark);
-            }
+    fn add_service(&mut self, service: Service, place: &Arc<CapabilityFolder>) {
+        let all = self.services.entry(service.id.clone()).or_default();
+        if let Some(RegisteredService { service: first, .. }) = all.first()
+            && first.settings != service.settings
+        {
+            let remark =
+                diagnostics::duplicate_id("service", &service.id, &first.location, &service.location);
+            self.findings.push(remark);
         }
+        all.push(RegisteredService { service, place: Arc::clone(place) });
     }
 }
 

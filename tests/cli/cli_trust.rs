@@ -72,6 +72,39 @@ fn trust_shows_what_would_run_and_requires_confirmation() {
 }
 
 #[test]
+fn changes_of_other_skills_are_shown_first_and_completely() {
+    let home = home();
+    home.skill("fmt", "description: Formats text. Use for text.", "# Fmt\n");
+    for n in 10..24 {
+        let safe = format!("id: fmt.a{n}\nversion: 1.0.0\nsafety: {{requires_confirmation: true}}\n");
+        home.file(&format!("fmt/capabilities/a{n}.yaml"), &safe);
+        let binding = format!("id: a{n}\ncapability: fmt.a{n}\nprotocol: script\noperation: a{n}.py\n");
+        home.file(&format!("fmt/bindings/a{n}.yaml"), &binding);
+        home.file(&format!("fmt/scripts/a{n}.py"), "print('{}')\n");
+    }
+    home.file(
+        "fmt/capabilities/z.yaml",
+        "id: ship.go\nversion: 1.0.0\ninputs: {account: {type: string, default: DE00}}\n\
+         properties: {side_effects: true, idempotent: true}\n\
+         safety: {mandatory_pre_gates: [{capability: ship.check, on_fail: warn}]}\n",
+    );
+    home.file("fmt/bindings/z.yaml", "id: z\ncapability: mail.send\nprotocol: script\noperation: a10.py\n");
+    let answer = home.run(&["trust", "fmt"]);
+    assert_eq!(answer.code, 5, "{}", answer.stderr);
+    let lines: Vec<&str> = answer.stdout.lines().map(str::trim).collect();
+    let ship = "defines   capabilities/z.yaml: ship.go, requires no approval, gate ship.check (warn), \
+        idempotent, default account = \"DE00\"";
+    assert!(lines.contains(&ship), "{}", answer.stdout);
+    assert!(lines.contains(&"bindings  bindings/z.yaml: mail.send by script a10.py"), "{}", answer.stdout);
+    for n in 10..24 {
+        assert!(answer.stdout.contains(&format!("fmt.a{n}, requires approval")), "{n}: {}", answer.stdout);
+    }
+    let hidden = "review what it executes and 5 lines not shown (--json lists all)";
+    assert!(answer.stderr.contains(hidden), "{}", answer.stderr);
+    assert!(home.run(&["trust", "intake"]).stderr.contains("review what it executes, then"));
+}
+
+#[test]
 fn changed_bundle_is_named_and_requires_trust_again() {
     let home = home();
     assert_eq!(home.run(&["trust", "intake", "--yes"]).code, 0);
@@ -92,6 +125,19 @@ fn changed_bundle_is_named_and_requires_trust_again() {
     assert_eq!(home.run(&["trust", "intake", "--revoke"]).code, 0);
     assert_eq!(trusted(&home, "intake"), "no");
     assert_eq!(home.run(&["trust", "intake", "--revoke"]).code, 3, "nothing is pinned any more");
+}
+
+#[test]
+fn a_name_revokes_the_skill_despite_a_folder_of_that_name() {
+    let home = home();
+    assert_eq!(home.run(&["trust", "intake", "csv-tools", "--yes"]).code, 0);
+    symlink(home.skills().join("csv-tools"), home.path().join("work/intake")).unwrap();
+    let revoked = home.json(&["trust", "--revoke", "intake"]);
+    let folder = home.skills().join("intake").canonicalize().unwrap();
+    assert_eq!(revoked["revoked"], serde_json::json!([folder]));
+    assert_eq!((trusted(&home, "intake").as_str(), trusted(&home, "csv-tools").as_str()), ("no", "yes"));
+    assert_eq!(home.run(&["trust", "--revoke", "./intake"]).code, 0, "a path");
+    assert_eq!(trusted(&home, "csv-tools"), "no");
 }
 
 #[test]

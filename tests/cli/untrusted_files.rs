@@ -131,3 +131,15 @@ fn golden_queries_are_not_written_through_a_link_out_of_the_project() {
         assert_eq!(fs::read_to_string(&outside).unwrap(), text);
     }
 }
+
+#[test]
+fn a_space_at_the_end_of_an_id_is_visible() {
+    let home = Home::with_skills();
+    let description = "description: Cleans and joins CSV files, and turns a table into rows.";
+    home.skill("csv-tools ", description, "# CSV\n\nJoin, filter, clean.\n");
+    let commands: [&[&str]; 3] = [&["list"], &["visibility"], &["discover", "clean and join csv files"]];
+    for command in commands {
+        let answer = home.run(command);
+        assert!(answer.stdout.contains("csv-tools⟨U+0020⟩"), "{command:?}: {}", answer.stdout);
+    }
+}

@@ -55,13 +55,8 @@ impl TrustPins {
     fn places(&self, requested: &str) -> Result<Vec<(PathBuf, Option<Arc<Skill>>)>, Error> {
         let catalog = self.skills.registry.snapshot();
         let path = skills_config::expand(requested, &self.skills.config.cwd, &self.skills.config.dirs.home);
-        let like_path = requested.contains(['/', '\\']) || requested.starts_with(['.', '~']);
-        if !(like_path && path.is_dir()) {
-            match self.skills.resolve(requested) {
-                Ok(skill) => return Ok(vec![(skill.root_dir.clone(), Some(skill))]),
-                Err(error) if !path.is_dir() => return Err(error),
-                Err(_) => {}
-            }
+        if let Some(skill) = self.named_skill(requested, &path)? {
+            return Ok(vec![(skill.root_dir.clone(), Some(skill))]);
         }
         let of_place = |place: &Path| catalog.by_location(place).map(Arc::clone);
         if is_bundle(&path) {
@@ -89,6 +84,21 @@ impl TrustPins {
             return Err(Error::new(Code::NotFound, message));
         }
         Ok(places)
+    }
+
+    /// Returns the skill that a text names, or `None` if it is the path of a folder. A folder of the working directory
+    /// does not hide a skill of that name: the text is a path only if it looks like one, or if no skill has the name.
+    fn named_skill(&self, requested: &str, path: &Path) -> Result<Option<Arc<Skill>>, Error> {
+        let is_like_path = requested.contains(['/', '\\']) || requested.starts_with(['.', '~']);
+        if is_like_path && path.is_dir() {
+            return Ok(None);
+        }
+        match self.skills.resolve(requested) {
+            Ok(skill) => Ok(Some(skill)),
+            // The name of several skills is not that of a folder.
+            Err(error) if error.code != Code::InvalidRequest && path.is_dir() => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Pins everything that was shown, or nothing.
@@ -126,18 +136,18 @@ impl TrustPins {
     /// Revokes the pins of a skill, or of a folder and everything below it. Returns their folders.
     ///
     /// # Errors
-    /// `not_found` if there is no pin.
+    /// `not_found` if there is no pin, `invalid_request` for a name that several skills have.
     pub fn revoke(&self, requested: &str) -> Result<Vec<PathBuf>, Error> {
         let path = skills_config::expand(requested, &self.skills.config.cwd, &self.skills.config.dirs.home);
-        let named = self.skills.resolve(requested).ok().map(|skill| skill.root_dir.clone());
-        let mut gone = self.trust.revoke(&path)?;
-        if gone.is_empty()
-            && let Some(folder) = &named
-        {
-            gone = self.trust.revoke(folder)?;
-        }
+        let place = match self.named_skill(requested, &path) {
+            Ok(Some(skill)) => skill.root_dir.clone(),
+            Ok(None) => path,
+            // A pin can outlive its folder.
+            Err(error) if error.code != Code::InvalidRequest => path,
+            Err(error) => return Err(error),
+        };
+        let gone = self.trust.revoke(&place)?;
         if gone.is_empty() {
-            let place = named.unwrap_or(path);
             let state = self.trust.state(&place);
             let why = match state {
                 TrustState::Shipped => "shipped with this program and always trusted".to_owned(),

@@ -92,7 +92,8 @@ pub struct PackageReport {
     /// Files of the bundle that are not packed: hidden ones, caches.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
-    /// What users should know before installation: contract, scripts, bindings, services, hooks.
+    /// What users should know before installation: definitions of capabilities, contract, scripts, bindings, services,
+    /// hooks.
     pub runs: Vec<String>,
     /// What prevents it from being a package.
     pub findings: Vec<PackageFinding>,
@@ -157,18 +158,19 @@ fn folded(path: &str) -> String {
     decomposed(&decomposed(path).to_lowercase().to_uppercase().to_lowercase())
 }
 
-/// Describes the executable content of a bundle, one line each.
+/// Describes the executable content of a bundle, and what changes the runs of other skills, one line each.
 fn runs(place: &std::path::Path, skill: Option<&skills_skill::Skill>) -> Vec<String> {
     let untrusted = skills_registry::Trust::new(None, std::path::PathBuf::new(), Vec::new());
     let subject = super::trust::survey(&untrusted, place, skill);
     let hooks = subject
         .hooks
         .then(|| "the frontmatter has hooks, which some clients execute automatically".to_owned());
+    let capabilities = subject.capabilities.into_iter().map(|line| format!("capability {line}"));
     let contract = subject.contract.map(|line| format!("contract {line}"));
     let scripts = subject.scripts.into_iter().map(|path| format!("script {path}"));
     let bindings = subject.bindings.into_iter().map(|line| format!("binding {line}"));
     let services = subject.services.into_iter().map(|line| format!("service {line}"));
-    contract.into_iter().chain(scripts).chain(bindings).chain(services).chain(hooks).collect()
+    capabilities.chain(contract).chain(scripts).chain(bindings).chain(services).chain(hooks).collect()
 }
 
 #[cfg(all(test, unix))]

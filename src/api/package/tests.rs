@@ -119,6 +119,16 @@ fn packages_are_reproducible_and_valid() {
 }
 
 #[test]
+fn definitions_of_capabilities_are_listed() {
+    let place = TestHome::new();
+    let text = "id: ship.go\nversion: 1.0.0\ndescription: Ships.\nproperties: {side_effects: true}\n";
+    place.write("notes/capabilities/c.yaml", text);
+    let listed = ["capability capabilities/c.yaml: ship.go, requires no approval", "script scripts/run.py"];
+    assert_eq!(prepare(&place.job("a.tar.gz")).unwrap().runs, listed);
+    assert_eq!(validate(&place.at("a.tar.gz")).unwrap().runs, listed);
+}
+
+#[test]
 fn existing_archive_is_replaced_only_on_request() {
     let place = TestHome::new();
     place.write("a.tar.gz", "mine");

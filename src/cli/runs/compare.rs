@@ -116,7 +116,7 @@ fn render(comparison: &RunComparison, look: TerminalCaps) -> String {
             "{} {}  {} {}  {}{}",
             TextStyle::Muted.paint(name, look.color),
             side.run,
-            safe_text::line(&side.skill_id),
+            safe_text::name(&side.skill_id),
             safe_text::line(&side.contract_version),
             side.state.label(),
             side.took_ms.map(|took| format!(" after {}", clock::took(took))).unwrap_or_default()

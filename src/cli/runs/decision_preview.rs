@@ -20,7 +20,7 @@ pub fn render(preview: &DecisionPreview, now_ms: i64, zone: &TimeZone, look: Ter
         out,
         "step {place} of {steps}, {}, of {} {}, waiting for {}",
         safe_text::line(&preview.step),
-        safe_text::line(&preview.skill_id),
+        safe_text::name(&preview.skill_id),
         status::short(&preview.run.0),
         clock::age(now_ms - preview.since_ms),
     );

@@ -107,7 +107,7 @@ fn opening(contract: &ContractView, launched: &Launched, reporter: &Reporter) ->
         return format!("Skill: {id}, version {version}, {steps}.\nRun: {run}\nIsolation: {isolation}.");
     }
     let color = reporter.look.color;
-    let id = safe_text::line(contract.skill_id.as_str()).into_owned();
+    let id = safe_text::name(contract.skill_id.as_str()).into_owned();
     let key = match launched.idempotency {
         IdempotencyOutcome::Reused => " (existing run with this idempotency key)",
         IdempotencyOutcome::Expired => " (the idempotency key had expired and was reused)",

@@ -213,8 +213,8 @@ fn render(page: &RunPage, now_ms: i64, zone: &TimeZone, look: TerminalCaps) -> S
         Some(title) if look.terminal || title.starts_with(&run.skill_id) => {
             safe_text::line(title).into_owned()
         }
-        Some(title) => format!("{}: {}", safe_text::line(&run.skill_id), safe_text::line(title)),
-        None => safe_text::line(&run.skill_id).into_owned(),
+        Some(title) => format!("{}: {}", safe_text::name(&run.skill_id), safe_text::line(title)),
+        None => safe_text::name(&run.skill_id).into_owned(),
     };
     let distinctions = distinguishing_texts(&page.runs.iter().collect::<Vec<_>>(), "  ");
     let names = page.runs.iter().zip(&distinctions);

@@ -120,7 +120,7 @@ impl Page {
         let _ = writeln!(
             out,
             "{} {}  {}",
-            TextStyle::Strong.paint(&safe_text::line(&run.skill_id), look.color),
+            TextStyle::Strong.paint(&safe_text::name(&run.skill_id), look.color),
             safe_text::line(&detail.contract_version),
             self.muted(&run.id.0)
         );

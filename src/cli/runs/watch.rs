@@ -103,7 +103,7 @@ fn orphaned_run_reason(
         .as_ref()
         .map_or_else(|| work.clone(), |lease| format!("{} {:?}", lease.holder, lease.worker));
     if warned.get(&run.id) != Some(&why) {
-        let name = safe_text::line(&run.skill_id);
+        let name = safe_text::name(&run.skill_id);
         let next_step = match elsewhere {
             // This process would be rejected.
             Some(why) => safe_text::line(why).into_owned(),

@@ -22,7 +22,7 @@ pub async fn run(cx: &mut Context, args: &WorkArgs) -> Result<Exit, Failure> {
     for id in &ids {
         let detail = client.run(id).await?;
         let run = &detail.run;
-        let skill = safe_text::line(&run.skill_id).into_owned();
+        let skill = safe_text::name(&run.skill_id).into_owned();
         reporter.print_line(&format!("{} {}", TextStyle::Strong.paint(&skill, reporter.look.color), run.id));
         let steps = step_names(&detail);
         let completion = match completion::work(&*client, run, last_event(&detail), &steps, &mut reporter)

@@ -9,7 +9,7 @@ use serde::de::{self, DeserializeOwned, Deserializer, SeqAccess, Visitor};
 use serde_saphyr::{Location, Spanned};
 
 use super::approvals::{ApprovalRule, ExcludedApprover};
-use super::matching::{Criteria, RootPattern};
+use super::matching::{Criteria, RootPattern, real_roots};
 use super::result::{Effect, MAX_PREFERENCE, Policy, Rule};
 use skills_config::reword_parser_error;
 use skills_skill::{EffectMode, Role};
@@ -87,18 +87,21 @@ impl<'de> Deserialize<'de> for OneOrMore {
 
 /// The criteria of a raw rule. A macro, because `deny_unknown_fields` excludes a flattened type for the shared fields.
 macro_rules! criteria {
-    ($raw:ident, $folder:expr, $home:expr) => {
+    ($raw:ident, $folder:expr, $home:expr) => {{
+        let root: Vec<RootPattern> =
+            $raw.root.0.into_iter().map(|root| root_pattern(&root, $folder, $home)).collect();
         Criteria {
             id: $raw.id.0,
             tag: $raw.tag.0,
             domain: $raw.domain.0,
             role: $raw.role.0,
             effect: $raw.effect.0,
-            root: $raw.root.0.into_iter().map(|root| root_pattern(&root, $folder, $home)).collect(),
+            real_roots: real_roots(&root),
+            root,
             label: $raw.label.0,
             except: $raw.except.0,
         }
-    };
+    }};
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -141,7 +144,8 @@ const APPROVALS: &str = "expected `need` (1 to 20), `not_by: starter`, `of` (nam
 const KEYS: &str = "expected a rule: a map of `id`, `tag`, `domain`, `role` (procedure, utility, \
     sidecar), `effect` (read_only, enrich, control_signal), `root` and `label`, each a value or a list, with `except`, `reason` and, in `prefer`, `by`";
 
-/// Parses a policy. `~` in a `root` is expanded to `home`; a relative folder (`./skills`) is relative to the file.
+/// Parses a policy. `~` in a `root` is expanded to `home`; a relative folder (`./skills`) is relative to the file. Folders
+/// are resolved on disk.
 ///
 /// # Errors
 /// Returns the first error, with its position.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::iter;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -64,6 +65,11 @@ impl<'a> SkillProperties<'a> {
             labels: &NO_LABELS,
         }
     }
+
+    /// Returns the path at which it is listed.
+    fn listed_path(&self) -> SkillPath<'a> {
+        SkillPath { id: self.id, location: self.location, root: self.root }
+    }
 }
 
 /// The value of a `root` criterion.
@@ -91,6 +97,9 @@ pub struct Criteria {
     pub effect: Vec<EffectMode>,
     /// Roots.
     pub root: Vec<RootPattern>,
+    /// Real paths of the folders of `root` that symbolic links reach: for rules that restrict something.
+    #[serde(skip)]
+    pub real_roots: Vec<PathBuf>,
     /// Labels of a run as `NAME=VALUE`, with `*` and `?` in the value. Never matches a skill without a run.
     pub label: Vec<String>,
     /// Ids that are excluded.
@@ -111,15 +120,17 @@ impl Criteria {
 
     /// Returns whether all criteria hold at the path where the skill is listed: a rule that permits something.
     pub fn fit(&self, subject: &SkillProperties<'_>) -> bool {
-        self.fit_at(subject, SkillPath { id: subject.id, location: subject.location, root: subject.root })
+        self.fit_at(subject, subject.listed_path(), &[])
     }
 
-    /// Returns whether all criteria hold at any path of the skill: a rule that restricts something.
+    /// Returns whether all criteria hold at any path of the skill, and of the folders of `root`: a rule that restricts
+    /// something.
     pub fn fit_anywhere(&self, subject: &SkillProperties<'_>) -> bool {
-        self.fit(subject) || subject.other_paths.iter().any(|path| self.fit_at(subject, *path))
+        let mut paths = iter::once(subject.listed_path()).chain(subject.other_paths.iter().copied());
+        paths.any(|path| self.fit_at(subject, path, &self.real_roots))
     }
 
-    fn fit_at(&self, subject: &SkillProperties<'_>, path: SkillPath<'_>) -> bool {
+    fn fit_at(&self, subject: &SkillProperties<'_>, path: SkillPath<'_>, real_roots: &[PathBuf]) -> bool {
         let any = |patterns: &[String], text: &str| patterns.iter().any(|pattern| glob(pattern, text));
         let is_id = |patterns: &[String]| {
             let base_id = path.id.split('@').next().unwrap_or(path.id);
@@ -130,7 +141,9 @@ impl Criteria {
             && (self.domain.is_empty() || subject.domain.is_some_and(|domain| any(&self.domain, domain)))
             && (self.role.is_empty() || self.role.contains(&subject.role))
             && (self.effect.is_empty() || self.effect.contains(&subject.effect))
-            && (self.root.is_empty() || self.root.iter().any(|root| root.fits(path)))
+            && (self.root.is_empty()
+                || self.root.iter().any(|root| root.fits(path))
+                || real_roots.iter().any(|folder| path.location.starts_with(folder)))
             && (self.label.is_empty() || self.label.iter().any(|label| has_label(subject, label)))
             && !is_id(&self.except)
     }
@@ -170,7 +183,22 @@ fn has_label(subject: &SkillProperties<'_>, label: &str) -> bool {
     subject.labels.get(&name.to_lowercase()).is_some_and(|actual| glob(value, actual))
 }
 
+/// Returns the real paths of the folders that symbolic links reach. Reads from disk.
+pub(super) fn real_roots(roots: &[RootPattern]) -> Vec<PathBuf> {
+    roots.iter().filter_map(RootPattern::real_path).collect()
+}
+
 impl RootPattern {
+    /// Returns the real path of a folder if it differs; a part of it that does not exist is kept as written.
+    fn real_path(&self) -> Option<PathBuf> {
+        let Self::Below(folder) = self else { return None };
+        let resolve = |above: &Path| {
+            let rest = folder.strip_prefix(above).ok()?;
+            Some(above.canonicalize().ok()?.join(rest))
+        };
+        folder.ancestors().find_map(resolve).filter(|real| real != folder)
+    }
+
     fn fits(&self, path: SkillPath<'_>) -> bool {
         match self {
             Self::Below(folder) => path.location.starts_with(folder),

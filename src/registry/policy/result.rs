@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use strum::Display;
 
 use super::approvals::{ApprovalRule, RequiredApprovals};
-use super::matching::{Criteria, SkillProperties};
+use super::matching::{Criteria, SkillProperties, real_roots};
 
 /// Maximum sum of all preferences in a score: enough to decide between two skills that fit about equally well, too
 /// little to promote one that does not fit.
@@ -104,6 +104,13 @@ impl Policy {
         RequiredApprovals::of(self.approvals.iter().filter(fits))
     }
 
+    /// Returns whether the folders of all rules still have the real paths that were read.
+    pub fn is_resolved(&self) -> bool {
+        let rules = self.rules.iter().map(|rule| &rule.criteria);
+        let mut all = rules.chain(self.approvals.iter().map(|rule| &rule.criteria));
+        all.all(|criteria| criteria.real_roots == real_roots(&criteria.root))
+    }
+
     /// Returns whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty() && self.approvals.is_empty()
@@ -194,6 +201,43 @@ mod tests {
             assert!(linked(text).allowed, "{text}");
         }
         assert!(!linked("allow: [{id: deploy}]").allowed, "only its own path permits it");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_that_a_link_reaches_restricts_its_real_path() {
+        let home = tempfile::tempdir().unwrap();
+        let home = home.path().canonicalize().unwrap();
+        std::fs::create_dir_all(home.join("data/clones")).unwrap();
+        std::os::unix::fs::symlink("data/clones", home.join("clones")).unwrap();
+        let location = home.join("data/clones/repo/skills/fmt/SKILL.md");
+        let subject = SkillProperties {
+            id: "fmt",
+            tags: &[],
+            domain: None,
+            role: Role::Procedure,
+            effect: EffectMode::Enrich,
+            location: &location,
+            labels: &std::collections::BTreeMap::new(),
+            root: "./skills",
+            other_paths: Vec::new(),
+        };
+        let policy = |text: &str| parse(&home.join("policy.yaml"), text, &home).unwrap();
+        for folder in ["~/clones", "~/clones/repo", "./clones", "~/data/clones"] {
+            let rule = format!("[{{root: {folder}, reason: cloned}}]");
+            assert!(!policy(&format!("deny: {rule}")).result(&subject).allowed, "{folder}");
+            let approval = policy(&format!("require_approval: {rule}")).result(&subject);
+            assert!(approval.require_approval.is_some(), "{folder}");
+            let approvals = policy(&format!("approvals: [{{root: {folder}, need: 2}}]"));
+            assert_eq!(approvals.approvals(std::slice::from_ref(&subject)).need, 2, "{folder}");
+        }
+        assert!(policy("deny: [{root: ~/clones/other}]").result(&subject).allowed);
+        assert!(!policy("allow: [{root: ~/clones}]").result(&subject).allowed, "it permits as written");
+        let before = policy("deny: [{root: ~/clones}]");
+        assert!(before.is_resolved());
+        std::fs::remove_file(home.join("clones")).unwrap();
+        std::os::unix::fs::symlink("data", home.join("clones")).unwrap();
+        assert!(!before.is_resolved());
     }
 
     #[test]

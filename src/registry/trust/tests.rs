@@ -93,6 +93,25 @@ fn content_must_match_the_pinned_digest() {
 }
 
 #[test]
+fn a_folder_of_the_settings_counts_by_its_real_path_too() {
+    let place = TestHome::new();
+    let home = place.dir.path().canonicalize().unwrap();
+    fs::create_dir_all(home.join("repo/skills")).unwrap();
+    symlink(home.join("skills/a"), home.join("repo/skills/b")).unwrap();
+    symlink(&home, home.join("link")).unwrap();
+    place.pin("skills/a");
+    let state = |named: &str| {
+        let (file, repository) = (home.join("data/trust.json"), home.join("repo"));
+        let named = vec![home.join(named)];
+        let trust = Trust::with(Some(file), home.join("shipped"), named, Some(repository));
+        trust.state(&home.join("repo/skills/b"))
+    };
+    assert_eq!(state("named"), TrustState::Untrusted, "a link out of the repository");
+    assert!(state("repo").may_run());
+    assert!(state("link/repo").may_run());
+}
+
+#[test]
 fn nothing_is_trusted_by_default() {
     let place = TestHome::new();
     assert_eq!(place.state("skills/a"), TrustState::Untrusted);

@@ -36,10 +36,14 @@ impl TrustSnapshot {
     pub(super) fn is_outside(&self, place: &Path) -> Option<PathBuf> {
         let inner = &self.trust.inner;
         let repository = inner.repository.as_ref().filter(|repository| place.starts_with(repository))?;
-        if inner.named.iter().any(|folder| place.starts_with(folder)) {
+        let mut resolved = self.real.locked();
+        let is_named = inner.named.iter().any(|folder| {
+            place.starts_with(folder)
+                || resolve(folder, &mut resolved).is_some_and(|real| place.starts_with(real))
+        });
+        if is_named {
             return None;
         }
-        let mut resolved = self.real.locked();
         let real = resolve(place, &mut resolved)?;
         let top = resolve(repository, &mut resolved)?;
         (!real.starts_with(top)).then_some(real)

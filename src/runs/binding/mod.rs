@@ -18,9 +18,9 @@ use tokio_util::sync::CancellationToken;
 use super::artifacts::Artifacts;
 use super::broker::{BundleCheck, CallObstruction, Environment};
 use super::call::{Artifact, Call, CallFailure, FailureKind, ScriptExit};
-use super::capabilities::{Capabilities, RegisteredBinding};
+use super::capabilities::{Capabilities, RegisteredBinding, RegisteredService};
 use skills_sandbox::{Limits, Sandbox};
-use skills_skill::contract::{Endpoint, Protocol, ServiceTarget};
+use skills_skill::contract::{Endpoint, Protocol, Service, ServiceTarget};
 use skills_skill::safe_text;
 
 use http::Http;
@@ -227,11 +227,11 @@ impl BindingContext {
             )))
         };
         match (binding.protocol, reach) {
-            (Protocol::Script, _) => script::located(offered, reach, catalog)
+            (Protocol::Script, _) => script::located(offered, reach, self.description(offered, catalog))
                 .err()
                 .or_else(|| script::isolated(&self.sandbox, unsandboxed).err()),
             (Protocol::Builtin, _) => builtin::known(&binding.operation).err(),
-            (_, None) => Some(unconfigured(offered, catalog)),
+            (_, None) => Some(unconfigured(offered, self.description(offered, catalog))),
             (_, Some(ServiceTarget::Http { headers, .. })) => {
                 self.expanded(service, "headers", headers).err()
             }
@@ -241,6 +241,26 @@ impl BindingContext {
             (Protocol::Mcp, Some(ServiceTarget::Script { .. })) => wrong("`url` or `command`"),
             (Protocol::OpenApi | Protocol::OpenRpc, Some(_)) => wrong("`url`"),
         }
+    }
+
+    /// Returns the description of a binding's service: that of the binding's own folder, else one that the user trusts.
+    /// Any other could put an address of its author into the advice for the configuration.
+    fn description<'c>(&self, offered: &RegisteredBinding, catalog: &'c Capabilities) -> Option<&'c Service> {
+        let described = catalog.services(&offered.binding.service);
+        let own = described.iter().find(|found| found.place.root() == offered.place.root());
+        let found = own.or_else(|| described.iter().find(|found| self.is_trusted(found, catalog)));
+        found.map(|found| &found.service)
+    }
+
+    /// Returns whether a description is the user's or the program's own, or of a folder that may run.
+    fn is_trusted(&self, found: &RegisteredService, catalog: &Capabilities) -> bool {
+        let place = &found.place;
+        let is_users_registry = place.bundle.is_none() && !place.of_project;
+        if place.shipped || is_users_registry {
+            return true;
+        }
+        let read = catalog.source(&found.service.location).map(|(_, read)| read).unwrap_or_default();
+        (self.check)(place.root(), &read).is_ok()
     }
 
     /// Executes a call and waits for its response. If `cancel` fires, everything started for it has been terminated
@@ -271,7 +291,7 @@ impl BindingContext {
         let binding = &offered.binding;
         let reach = self.services.get(&binding.service).map(|endpoint| &endpoint.reach);
         match (binding.protocol, reach) {
-            (Protocol::Script, _) => match script::located(offered, reach, &Capabilities::default()) {
+            (Protocol::Script, _) => match script::located(offered, reach, None) {
                 Ok(found) => found.script.display().to_string(),
                 Err(_) => binding.operation.clone(),
             },
@@ -336,10 +356,9 @@ impl BindingContext {
     }
 }
 
-/// The obstruction for a service that is not configured, with a hint from its registry description.
-fn unconfigured(offered: &RegisteredBinding, catalog: &Capabilities) -> CallObstruction {
+/// The obstruction for a service that is not configured, with a hint from its description.
+fn unconfigured(offered: &RegisteredBinding, described: Option<&Service>) -> CallObstruction {
     let (service, protocol) = (&offered.binding.service, offered.binding.protocol);
-    let described = catalog.service(service);
     let text = |key: &str| described.and_then(|service| service.settings.get(key)).and_then(Value::as_str);
     let hint = match (protocol, text("base_url").or_else(|| text("url")), text("server")) {
         (Protocol::Mcp, _, Some(server)) => format!(

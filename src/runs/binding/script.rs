@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::super::artifacts::Artifacts;
 use super::super::broker::{CallObstruction, Pin, is_complete};
 use super::super::call::{Artifact, CallFailure, LogLine, LogSink, ScriptExit};
-use super::super::capabilities::{Capabilities, RegisteredBinding};
+use super::super::capabilities::RegisteredBinding;
 use super::request::{self, kind};
 use super::{BindingCall, BindingContext, BindingFailure, BindingResponse, Effect, excerpt};
 use skills_base::sync::MutexExt as _;
@@ -23,7 +23,7 @@ use skills_sandbox::{
     Channel, End, InputFile, Level, Limits, Outcome, OutputListener, Report, Sandbox, SandboxError, Spec,
     Verify,
 };
-use skills_skill::contract::ServiceTarget;
+use skills_skill::contract::{Service, ServiceTarget};
 use skills_skill::safe_text;
 
 /// Bytes from the end of stderr that a failure includes.
@@ -39,7 +39,7 @@ pub struct ScriptLocation {
 pub fn located(
     offered: &RegisteredBinding,
     reach: Option<&ServiceTarget>,
-    catalog: &Capabilities,
+    described: Option<&Service>,
 ) -> Result<ScriptLocation, CallObstruction> {
     let (binding, root) = (&offered.binding, offered.place.root());
     match reach {
@@ -69,8 +69,7 @@ pub fn located(
             if root.join(&script).is_file() {
                 return Ok(ScriptLocation { bundle: root.to_owned(), script });
             }
-            let service = catalog.service(&binding.service);
-            let module = service.and_then(|service| service.settings.get("module")).and_then(Value::as_str);
+            let module = described.and_then(|service| service.settings.get("module")).and_then(Value::as_str);
             let what = match module {
                 Some(module) => format!(
                     "it calls `{}` of the Python module {module}, which is not part of the registry",
@@ -111,7 +110,7 @@ pub async fn execute(
 ) -> Result<BindingResponse, BindingFailure> {
     let (call, binding) = (job.call, &job.offered.binding);
     let reach = context.services.get(&binding.service).map(|endpoint| &endpoint.reach);
-    let found = located(job.offered, reach, &Capabilities::default())
+    let found = located(job.offered, reach, None)
         .map_err(|obstacle| BindingFailure::before(obstacle.code, obstacle.message))?;
     let patience = job.timeout(context.services.get(&binding.service));
     let request = if request::is_stated(&binding.request) {

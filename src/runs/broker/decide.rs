@@ -89,11 +89,21 @@ pub fn decide(
     }
     let (head, place) = if let Some(requested) = overrides.get(capability) {
         let Some(at) = all.iter().position(|choice| choice.offered.binding.id == *requested) else {
-            let ids: Vec<_> = all.iter().map(|choice| choice.offered.binding.id.as_str()).collect();
+            // A bundle that may not run does not appear in the advice for the configuration.
+            let may_run = |choice: &&Choice| {
+                let refused = obstacle(&choice.offered).map(|refused| refused.code);
+                !matches!(refused, Some(CallFailure::Untrusted | CallFailure::Forbidden))
+            };
+            let ids: Vec<_> =
+                all.iter().filter(may_run).map(|choice| choice.offered.binding.id.as_str()).collect();
+            let others = if ids.is_empty() {
+                String::new()
+            } else {
+                format!("set `bindings: {{{capability}: …}}` to one of {}, or ", ids.join(", "))
+            };
             let message = format!(
                 "`{capability}` is set to the binding `{requested}`, which does not exist or implements \
-                    another capability; set `bindings: {{{capability}: …}}` to one of {}, or remove it",
-                ids.join(", ")
+                    another capability; {others}remove it"
             );
             let refused = Some(CallObstruction::unconfigured(message));
             return Decision { chain: Vec::new(), others: all, refused };

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::super::binding::script::{ScriptLocation, located};
-use super::super::capabilities::{Capabilities, RegisteredBinding};
+use super::super::capabilities::RegisteredBinding;
 use skills_base::canonical::digest_of;
 use skills_sandbox::{Contents, ContentsCache};
 use skills_skill::contract::{Endpoint, Protocol};
@@ -128,18 +128,13 @@ pub struct Pins {
 
 impl Pins {
     /// Computes the current pin of a binding; unreadable content has its own digest.
-    pub fn of(
-        &self,
-        offered: &RegisteredBinding,
-        services: &BTreeMap<String, Endpoint>,
-        catalog: &Capabilities,
-    ) -> Pin {
+    pub fn of(&self, offered: &RegisteredBinding, services: &BTreeMap<String, Endpoint>) -> Pin {
         let binding = &offered.binding;
         if binding.protocol != Protocol::Script {
             return Pin::new(offered, None);
         }
         let reach = services.get(&binding.service).map(|endpoint| &endpoint.reach);
-        let Ok(found) = located(offered, reach, catalog) else { return Pin::new(offered, None) };
+        let Ok(found) = located(offered, reach, None) else { return Pin::new(offered, None) };
         match self.contents.contents(&found.bundle) {
             Ok(contents) => Pin::of_contents(offered, &found, &contents),
             Err(error) => {

@@ -23,7 +23,7 @@ impl KnownCapabilities for Capabilities {
     }
 
     fn has_service(&self, id: &str) -> bool {
-        self.service(id).is_some()
+        !self.services(id).is_empty()
     }
 
     fn check(&self, field: &Field, value: &serde_json::Value) -> Result<(), String> {

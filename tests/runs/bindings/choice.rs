@@ -63,6 +63,15 @@ fn complete_decision_is_explained() {
     ));
 }
 
+#[test]
+fn untrusted_bindings_are_not_advised() {
+    let mut bench = bench();
+    bench.overrides.insert("text.classify".to_owned(), "gone".to_owned());
+    bench.untrusted = Some("not trusted".to_owned());
+    let explained = bench.broker().explain(&bench.capability("text.classify"), Conformance::Standard);
+    assert!(explained.summary.ends_with("another capability; remove it"), "{}", explained.summary);
+}
+
 #[tokio::test]
 async fn configured_binding_wins_and_unavailable_ones_fall_back() {
     let mut bench = bench();
