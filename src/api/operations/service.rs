@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::answers::Liveness;
-use super::arguments::Nothing;
+use super::arguments::NoArguments;
 use super::skills::TOOL_PAGE;
 use super::{CallContext, Hints, Operation, Principal, Route, Scope};
 use crate::{CallerView, Diagnostics, Error, GovernanceFilter};

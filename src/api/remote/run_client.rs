@@ -14,7 +14,7 @@ use crate::operations::arguments::{
     ActivationArguments, AllEventsArguments, CapabilityArguments, RunArguments, RunCheckpointsArguments,
     RunEventsArguments, SkillArguments, TargetsArguments,
 };
-use crate::operations::{CapabilityList, CheckpointList, EventList, NewestEvent, TargetList};
+use crate::operations::{CapabilityList, CheckpointList, EventList, NewestEvent, Principal, TargetList};
 use crate::{
     AttachPreview, AttachRequest, Attached, CapabilityExplanation, CapabilityRequest, Code, CommandResult,
     ContractView, Error, LARGEST_PAGE, LaunchRequest, Launched, LocalFiles, NewArtifact, RunClient,
