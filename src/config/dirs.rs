@@ -120,6 +120,11 @@ pub fn expand(path: &str, base: &Path, home: &Path) -> PathBuf {
     out
 }
 
+/// Returns the path without symbolic links, or the path itself if it cannot be resolved.
+pub fn real_path(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
 /// Returns the display form of a path: `./…` below the working directory, `~/…` below the home folder, otherwise the
 /// absolute path.
 pub fn shown(path: &Path, cwd: &Path, home: &Path) -> String {

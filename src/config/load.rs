@@ -15,7 +15,7 @@ use super::services::ServiceLayer;
 use super::values::{WrittenKeys, WrittenRoot};
 use super::{
     AuditLog, ConfigError, Dirs, Env, GlyphSet, Keys, LocationInFile, MatcherSettings, Notify, RankPolicy,
-    Retention, RunSettings, Scripts, TerminalFeatures, expand, repository_root, services,
+    Retention, RunSettings, Scripts, TerminalFeatures, expand, real_path, repository_root, services,
 };
 use skills_base::private_files::FILE_MODE;
 use skills_skill::client;
@@ -281,8 +281,22 @@ impl Config {
     /// Returns the folder whose content may be anyone's: the repository of the working directory, or that directory itself
     /// if it is in no repository, or in one that contains the home folder.
     pub fn project(&self) -> &Path {
-        let repository = self.repository.as_deref().filter(|top| !self.dirs.home.starts_with(top));
+        let repository = self.repository.as_deref().filter(|top| !self.contains_home(top));
         repository.unwrap_or(&self.cwd)
+    }
+
+    /// Returns whether a folder is the home folder or one above it. Real paths are compared too: the working directory has
+    /// no links in its path, but `HOME` may.
+    pub fn contains_home(&self, folder: &Path) -> bool {
+        self.dirs.home.starts_with(folder) || real_path(&self.dirs.home).starts_with(real_path(folder))
+    }
+
+    /// Returns the folder of the project's settings file, if that was read.
+    pub fn project_file_folder(&self) -> Option<&Path> {
+        let own = self.dirs.config_file();
+        let is_project =
+            |file: &&PathBuf| file.file_name().is_some_and(|name| name == PROJECT_FILE) && **file != own;
+        self.files.iter().find(is_project).and_then(|file| file.parent())
     }
 
     pub fn defaults(cwd: &Path, env: &Env) -> Self {
@@ -331,8 +345,7 @@ impl Config {
     /// Returns the file for golden queries of the user: `golden.yaml` next to the project's settings file, or in the
     /// user's settings folder. `None` for the demonstration, which leaves no files.
     pub fn golden_file(&self) -> Option<PathBuf> {
-        let is_project = |file: &&PathBuf| file.file_name().is_some_and(|name| name == PROJECT_FILE);
-        let project = self.files.iter().find(is_project).and_then(|file| file.parent());
+        let project = self.project_file_folder();
         (!self.demo).then(|| project.unwrap_or(&self.dirs.config).join("golden.yaml"))
     }
 
