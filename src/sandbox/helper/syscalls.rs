@@ -34,6 +34,8 @@ const DENIED: &[i64] = &[
     libc::SYS_kcmp,
     libc::SYS_migrate_pages,
     libc::SYS_move_pages,
+    // Reserves asynchronous requests, whose number is limited for the whole machine; the other calls need its result.
+    libc::SYS_io_setup,
     // An alternative way to make system calls, which bypasses this filter.
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
@@ -74,7 +76,8 @@ const DENIED: &[i64] = &[
     libc::SYS_msgrcv,
     libc::SYS_mq_open,
     libc::SYS_mq_unlink,
-    // File names that Landlock hides.
+    // File names that Landlock hides, and instances, of which a user has a limited number.
+    libc::SYS_inotify_init1,
     libc::SYS_inotify_add_watch,
     libc::SYS_fanotify_init,
     libc::SYS_fanotify_mark,
@@ -108,8 +111,13 @@ const DENIED: &[i64] = &[
 ];
 
 #[cfg(target_arch = "x86_64")]
-const DENIED_HERE: &[i64] =
-    &[libc::SYS_kexec_file_load, libc::SYS_iopl, libc::SYS_ioperm, libc::SYS_modify_ldt];
+const DENIED_HERE: &[i64] = &[
+    libc::SYS_kexec_file_load,
+    libc::SYS_iopl,
+    libc::SYS_ioperm,
+    libc::SYS_modify_ldt,
+    libc::SYS_inotify_init,
+];
 #[cfg(not(target_arch = "x86_64"))]
 const DENIED_HERE: &[i64] = &[];
 

@@ -51,6 +51,18 @@ async fn no_io_uring_is_created() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
+async fn no_asynchronous_requests_are_reserved() {
+    outside_may_refuse("aio.py").await;
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn no_inotify_instance_is_created() {
+    outside_may_refuse("inotify.py").await;
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
 async fn no_key_ring_is_opened() {
     outside_may_refuse("keyring.py").await;
 }
