@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use serde_saphyr::{Location, Spanned};
 
+use super::dirs::ABSOLUTE_ONLY;
 use super::file::{
     Layer, MAX_LIMIT, MatcherLayer, ScriptsLayer, allowed, parse, parse_yaml, place, syntax_error,
     without_entry, without_key, wrong,
@@ -594,6 +595,7 @@ impl Config {
         }
         self.connect = env.get("SKILLS_CONNECT").map(str::to_owned).or(self.connect.take());
         if let Some(store) = env.get("SKILLS_STORE") {
+            ensure_absolute_store(store)?;
             self.store = Some(store_place(store, &self.cwd, &self.dirs.home));
         }
         self.theme = env.get("SKILLS_THEME").map(str::to_owned).or(self.theme.take());
@@ -710,6 +712,16 @@ fn store_place(store: &str, folder: &Path, home: &Path) -> String {
         Some(path) => format!("sqlite:{}", expand(path, folder, home).display()),
         None => store.to_owned(),
     }
+}
+
+/// Checks that the file of a store in the environment is not in the working directory, as that of another project.
+fn ensure_absolute_store(store: &str) -> Result<(), ConfigError> {
+    let file = store.strip_prefix("sqlite:").unwrap_or("/");
+    if Path::new(file).is_absolute() || file == "~" || file.starts_with("~/") {
+        return Ok(());
+    }
+    let (name, value) = ("SKILLS_STORE".to_owned(), store.to_owned());
+    Err(ConfigError::InEnvironment { name, value, allowed: ABSOLUTE_ONLY.to_owned() })
 }
 
 /// Maximum number of errors reported of one file: each one is found by parsing the file again.
