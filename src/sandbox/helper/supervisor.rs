@@ -9,17 +9,18 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::signal::Signal;
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Gid, Pid, Uid, fchown, pipe};
+use rustix::io::Errno;
+use rustix::process::{WaitOptions, wait};
 
 use super::super::plan::{
     DiskUse, Identity, LaunchMessage, Plan, STOP, ScriptEnd, SupervisorReport, frame, receive, send,
@@ -178,11 +179,13 @@ fn kill_interval(round: u32) -> Duration {
 }
 
 /// Waits for the script's own process, reaping adopted ones on the way.
-fn reap(script: Pid) -> io::Result<WaitStatus> {
+fn reap(script: Pid) -> io::Result<ExitStatus> {
     loop {
-        match waitpid(None, None) {
-            Ok(status) if status.pid() == Some(script) => return Ok(status),
-            Ok(_) | Err(Errno::EINTR) => {}
+        match wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid.as_raw_pid() == script.as_raw() => {
+                return Ok(ExitStatus::from_raw(status.as_raw()));
+            }
+            Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
     }
@@ -210,9 +213,9 @@ fn kill_descendants(script: Pid) -> (u32, Option<String>) {
 /// Reaps children that have ended; returns whether there are others. A subreaper without children has no descendants.
 fn reap_ended() -> bool {
     for _ in 0..MAX_REAPED {
-        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
-            Ok(WaitStatus::StillAlive) => return true,
-            Ok(_) | Err(Errno::EINTR) => {}
+        match wait(WaitOptions::NOHANG) {
+            Ok(None) => return true,
+            Ok(Some(_)) | Err(Errno::INTR) => {}
             Err(_) => return false,
         }
     }
@@ -233,21 +236,19 @@ fn describe(processes: &[Pid]) -> String {
 
 /// Combines the failure pipe and the wait status. `+` on the pipe: all restrictions were applied and the script was
 /// started; `!`: the following text is the reason why it was not.
-fn script_end(report: &str, status: WaitStatus, stopped_in_wrapper: bool) -> ScriptEnd {
+fn script_end(report: &str, status: ExitStatus, stopped_in_wrapper: bool) -> ScriptEnd {
     if let Some((_, why)) = report.split_once('!') {
         return ScriptEnd::NotStarted(why.to_owned());
     }
-    match status {
-        _ if !report.starts_with('+') && !matches!(status, WaitStatus::Signaled(..)) => {
-            ScriptEnd::NotStarted(format!(
-                "the helper ended before it could start the script ({status:?}); see what it printed"
-            ))
-        }
+    match (status.code(), status.signal()) {
+        (Some(_), _) if !report.starts_with('+') => ScriptEnd::NotStarted(format!(
+            "the helper ended before it could start the script ({status}); see what it printed"
+        )),
         // A wrapper reports the signal that ended its child in the same way as a shell.
-        WaitStatus::Exited(_, code) if stopped_in_wrapper && code > 128 => ScriptEnd::Signaled(code - 128),
-        WaitStatus::Exited(_, code) => ScriptEnd::Exited(code),
-        WaitStatus::Signaled(_, signal, _) => ScriptEnd::Signaled(signal as i32),
-        other => ScriptEnd::NotStarted(format!("unexpected end: {other:?}")),
+        (Some(code), _) if stopped_in_wrapper && code > 128 => ScriptEnd::Signaled(code - 128),
+        (Some(code), _) => ScriptEnd::Exited(code),
+        (None, Some(signal)) => ScriptEnd::Signaled(signal),
+        (None, None) => ScriptEnd::NotStarted(format!("unexpected end: {status}")),
     }
 }
 
@@ -338,12 +339,18 @@ mod tests {
 
     #[test]
     fn the_kind_of_an_exit_is_reported() {
-        let exited = |code| WaitStatus::Exited(PID, code);
+        let exited = |code: i32| ExitStatus::from_raw(code << 8);
         assert_eq!(script_end("+", exited(3), false), ScriptEnd::Exited(3));
         assert_eq!(script_end("+", exited(143), false), ScriptEnd::Exited(143));
         assert_eq!(script_end("+", exited(143), true), ScriptEnd::Signaled(15));
-        let killed = WaitStatus::Signaled(PID, Signal::SIGKILL, false);
-        assert_eq!(script_end("+", killed, false), ScriptEnd::Signaled(9));
+        for signal in [9, 34] {
+            let killed = ExitStatus::from_raw(signal);
+            assert_eq!(
+                script_end("+", killed, false),
+                ScriptEnd::Signaled(signal),
+                "also a real-time signal"
+            );
+        }
         assert_eq!(
             script_end("+!no such file", exited(70), false),
             ScriptEnd::NotStarted("no such file".into())

@@ -111,6 +111,12 @@ async fn a_daemon_that_forbids_tracing_dies_too() {
     outlived_by("untraceable").await;
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_daemon_of_a_script_ended_by_a_real_time_signal_dies_too() {
+    outlived_by("signaled").await;
+}
+
 /// The script itself hides in the same ways, and is stopped at its time limit.
 #[cfg(target_os = "linux")]
 #[tokio::test]
