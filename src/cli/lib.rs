@@ -144,7 +144,7 @@ fn misunderstood(error: &clap::Error, json: bool, no_color: bool) -> ExitCode {
 }
 
 fn run(cli: Cli, adapters: Adapters) -> Result<Exit, Failure> {
-    let mut env = Env::of_process().map_err(|error| config::failure(&error))?;
+    let mut env = Env::of_process().map_err(|error| Failure::usage(error.to_string()))?;
     let cwd = std::env::current_dir()
         .map_err(|e| Failure::usage(format!("cannot read the working directory: {e}")))?;
     if let Some(file) = &cli.global.config {

@@ -8,6 +8,10 @@ use skills_base::private_files;
 
 const NAME: &str = "skill-workbench";
 
+/// What to do about a relative path of the user's own files in the environment.
+pub const ABSOLUTE_ONLY: &str =
+    "use an absolute path: a relative one is in the working directory, which may contain the files of anyone";
+
 /// The home folder and the environment variables, as values, so that code that depends on them can be tested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Env {
@@ -24,12 +28,31 @@ impl Env {
     }
 
     /// Returns the environment of this process.
+    ///
+    /// # Errors
+    /// Returns an error if the home folder is unknown, or if it or `SKILLS_CONFIG` is a relative path.
     pub fn of_process() -> Result<Self, ConfigError> {
         let home = etcetera::home_dir().map_err(|_| ConfigError::NoHome)?;
         let text = |(key, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((key.into_string().ok()?, value.into_string().ok()?))
         };
-        Ok(Self { home, vars: std::env::vars_os().filter_map(text).collect() })
+        let env = Self { home, vars: std::env::vars_os().filter_map(text).collect() };
+        env.ensure_absolute()?;
+        Ok(env)
+    }
+
+    /// Checks the paths of the user's own files: a relative one would let a repository contain the user's settings.
+    fn ensure_absolute(&self) -> Result<(), ConfigError> {
+        let settings = self.get("SKILLS_CONFIG").map(|file| ("SKILLS_CONFIG", Path::new(file)));
+        let mut paths = [("HOME", self.home.as_path())].into_iter().chain(settings);
+        let relative = paths.find(|(_, path)| !path.is_absolute());
+        relative.map_or(Ok(()), |(name, path)| {
+            Err(ConfigError::InEnvironment {
+                name: name.to_owned(),
+                value: path.display().to_string(),
+                allowed: ABSOLUTE_ONLY.to_owned(),
+            })
+        })
     }
 
     /// Returns the value of a variable; an empty value counts as unset.
@@ -120,6 +143,11 @@ pub fn expand(path: &str, base: &Path, home: &Path) -> PathBuf {
     out
 }
 
+/// Returns the path without symbolic links, or the path itself if it cannot be resolved.
+pub fn real_path(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
 /// Returns the display form of a path: `./…` below the working directory, `~/…` below the home folder, otherwise the
 /// absolute path.
 pub fn shown(path: &Path, cwd: &Path, home: &Path) -> String {
@@ -155,6 +183,22 @@ mod tests {
         assert_eq!(dirs.cache, Path::new("/var/c/skill-workbench"));
         assert_eq!(dirs.state, Path::new("/home/ann/.local/state/skill-workbench"));
         assert_eq!(dirs.data, Path::new("/home/ann/.local/share/skill-workbench"));
+    }
+
+    #[test]
+    fn relative_paths_of_own_files_are_refused() {
+        assert!(Env::at("/home/ann").ensure_absolute().is_ok());
+        let refused = |env: &Env| match env.ensure_absolute() {
+            Err(ConfigError::InEnvironment { name, value, .. }) => (name, value),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(refused(&Env::at("~")), ("HOME".to_owned(), "~".to_owned()));
+        assert_eq!(refused(&Env::at("")), ("HOME".to_owned(), String::new()));
+        let mut env = Env::at("/home/ann");
+        env.vars.insert("SKILLS_CONFIG".to_owned(), "skills.yaml".to_owned());
+        assert_eq!(refused(&env), ("SKILLS_CONFIG".to_owned(), "skills.yaml".to_owned()));
+        env.vars.insert("SKILLS_CONFIG".to_owned(), "/etc/skills.yaml".to_owned());
+        assert!(env.ensure_absolute().is_ok());
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod template;
 pub mod terminal;
 mod values;
 
-pub use dirs::{Dirs, Env, expand, repository_root, shown};
+pub use dirs::{Dirs, Env, expand, real_path, repository_root, shown};
 pub use error::{ConfigError, LocationInFile, reword_parser_error};
 pub use invocation::{Invocation, quoted};
 pub use load::{

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use serde_saphyr::{Location, Spanned};
 
+use super::dirs::ABSOLUTE_ONLY;
 use super::file::{
     Layer, MAX_LIMIT, MatcherLayer, ScriptsLayer, allowed, parse, parse_yaml, place, syntax_error,
     without_entry, without_key, wrong,
@@ -15,7 +16,7 @@ use super::services::ServiceLayer;
 use super::values::{WrittenKeys, WrittenRoot};
 use super::{
     AuditLog, ConfigError, Dirs, Env, GlyphSet, Keys, LocationInFile, MatcherSettings, Notify, RankPolicy,
-    Retention, RunSettings, Scripts, TerminalFeatures, expand, repository_root, services,
+    Retention, RunSettings, Scripts, TerminalFeatures, expand, real_path, repository_root, services,
 };
 use skills_base::private_files::FILE_MODE;
 use skills_skill::client;
@@ -281,8 +282,22 @@ impl Config {
     /// Returns the folder whose content may be anyone's: the repository of the working directory, or that directory itself
     /// if it is in no repository, or in one that contains the home folder.
     pub fn project(&self) -> &Path {
-        let repository = self.repository.as_deref().filter(|top| !self.dirs.home.starts_with(top));
+        let repository = self.repository.as_deref().filter(|top| !self.contains_home(top));
         repository.unwrap_or(&self.cwd)
+    }
+
+    /// Returns whether a folder is the home folder or one above it. Real paths are compared too: the working directory has
+    /// no links in its path, but `HOME` may.
+    pub fn contains_home(&self, folder: &Path) -> bool {
+        self.dirs.home.starts_with(folder) || real_path(&self.dirs.home).starts_with(real_path(folder))
+    }
+
+    /// Returns the folder of the project's settings file, if that was read.
+    pub fn project_file_folder(&self) -> Option<&Path> {
+        let own = self.dirs.config_file();
+        let is_project =
+            |file: &&PathBuf| file.file_name().is_some_and(|name| name == PROJECT_FILE) && **file != own;
+        self.files.iter().find(is_project).and_then(|file| file.parent())
     }
 
     pub fn defaults(cwd: &Path, env: &Env) -> Self {
@@ -331,8 +346,7 @@ impl Config {
     /// Returns the file for golden queries of the user: `golden.yaml` next to the project's settings file, or in the
     /// user's settings folder. `None` for the demonstration, which leaves no files.
     pub fn golden_file(&self) -> Option<PathBuf> {
-        let is_project = |file: &&PathBuf| file.file_name().is_some_and(|name| name == PROJECT_FILE);
-        let project = self.files.iter().find(is_project).and_then(|file| file.parent());
+        let project = self.project_file_folder();
         (!self.demo).then(|| project.unwrap_or(&self.dirs.config).join("golden.yaml"))
     }
 
@@ -585,6 +599,7 @@ impl Config {
         }
         self.connect = env.get("SKILLS_CONNECT").map(str::to_owned).or(self.connect.take());
         if let Some(store) = env.get("SKILLS_STORE") {
+            ensure_absolute_store(store)?;
             self.store = Some(store_place(store, &self.cwd, &self.dirs.home));
         }
         self.theme = env.get("SKILLS_THEME").map(str::to_owned).or(self.theme.take());
@@ -701,6 +716,16 @@ fn store_place(store: &str, folder: &Path, home: &Path) -> String {
         Some(path) => format!("sqlite:{}", expand(path, folder, home).display()),
         None => store.to_owned(),
     }
+}
+
+/// Checks that the file of a store in the environment is not in the working directory, as that of another project.
+fn ensure_absolute_store(store: &str) -> Result<(), ConfigError> {
+    let file = store.strip_prefix("sqlite:").unwrap_or("/");
+    if Path::new(file).is_absolute() || file == "~" || file.starts_with("~/") {
+        return Ok(());
+    }
+    let (name, value) = ("SKILLS_STORE".to_owned(), store.to_owned());
+    Err(ConfigError::InEnvironment { name, value, allowed: ABSOLUTE_ONLY.to_owned() })
 }
 
 /// Maximum number of errors reported of one file: each one is found by parsing the file again.

@@ -84,6 +84,32 @@ fn keys_keep_their_source_location() {
 }
 
 #[test]
+fn a_relative_store_in_the_environment_is_refused() {
+    let mut place = LocationInFile::new();
+    let mut load = |store: &str| {
+        place.env.vars.insert("SKILLS_STORE".to_owned(), store.to_owned());
+        place.load(&Arguments::default())
+    };
+    for refused in
+        ["sqlite:runs.db", "sqlite:./runs.db", "sqlite:../runs.db", "sqlite:", "sqlite:~bob/runs.db"]
+    {
+        let error = load(refused).unwrap_err();
+        assert!(
+            matches!(&error, ConfigError::InEnvironment { name, value, .. } if name == "SKILLS_STORE" && value == refused),
+            "{error}"
+        );
+    }
+    for accepted in ["sqlite:/srv/runs.db", "memory:", "postgres://ann@db.example/skills"] {
+        assert_eq!(load(accepted).unwrap().store.as_deref(), Some(accepted));
+    }
+    assert!(load("sqlite:~/runs.db").unwrap().store.is_some_and(|store| store.ends_with("/home/runs.db")));
+    place.env.vars.remove("SKILLS_STORE");
+    let argument = Arguments { store: Some("sqlite:runs.db".to_owned()), ..Arguments::default() };
+    let store = place.load(&argument).unwrap().store;
+    assert_eq!(store, Some(format!("sqlite:{}", place.cwd().join("runs.db").display())));
+}
+
+#[test]
 fn a_project_cannot_choose_the_editor() {
     let place = LocationInFile::new();
     place.write("repo/.skill-workbench.yaml", "editor: rm -rf ~\n");

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 
 use super::RootOrigin;
-use skills_config::{Config, RootChoice, shown};
+use skills_config::{Config, RootChoice, real_path, shown};
 use skills_skill::client::{Folder, Profile, Scope};
 
 /// A root before it is accessed on disk.
@@ -20,7 +20,8 @@ pub struct RootSpec {
     pub label: String,
     /// The label of a project's settings file: only for display.
     pub project_label: Option<String>,
-    /// The real path of the project in which the program was started, if only that names the root.
+    /// The real path of the project, if only that names the root: the folder of its settings file, or else the
+    /// repository or working directory.
     pub project: Option<PathBuf>,
     /// Where it comes from.
     pub origin: RootOrigin,
@@ -41,7 +42,7 @@ pub fn resolve(config: &Config, profiles: &[Profile]) -> (Vec<RootSpec>, Shipped
     if config.demo {
         return (Vec::new(), ShippedUse::Only);
     }
-    let project = real(config.project());
+    let project = real_path(config.project());
     let mut roots = Unique { config, project, seen: HashSet::new(), roots: Vec::new() };
     if !config.argument_roots.is_empty() {
         for path in &config.argument_roots {
@@ -53,7 +54,7 @@ pub fn resolve(config: &Config, profiles: &[Profile]) -> (Vec<RootSpec>, Shipped
         let of_clients = folders(profiles, Scope::User).into_iter();
         let of_clients = of_clients.map(|(_, folder)| config.dirs.home.join(&folder.path));
         let configured = config.roots.iter().filter(|root| !root.of_project).map(|root| root.path.clone());
-        of_clients.chain(configured).flat_map(|path| [real(&path), path]).collect()
+        of_clients.chain(configured).flat_map(|path| [real_path(&path), path]).collect()
     };
     let is_inside = |root: &&RootChoice| {
         let is_below = root.path.starts_with(config.project());
@@ -77,7 +78,7 @@ pub fn resolve(config: &Config, profiles: &[Profile]) -> (Vec<RootSpec>, Shipped
     }
     for root in config.roots.iter().filter(|root| root.of_project && !is_inside(root)) {
         // By its real path, because a link outside the project can lead back into it; after the user's own roots.
-        let path = real(&root.path);
+        let path = real_path(&root.path);
         if !own.contains(&path) {
             roots.add_configured(root, &path);
         }
@@ -85,16 +86,13 @@ pub fn resolve(config: &Config, profiles: &[Profile]) -> (Vec<RootSpec>, Shipped
     (roots.roots, ShippedUse::WhenEmpty)
 }
 
-fn real(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
-}
-
 /// Yields the folders from the working directory up to the repository root, without the home folder (its client
 /// folders belong to the user, not to a project).
 pub(super) fn project_folders(config: &Config) -> impl Iterator<Item = &Path> {
     let top = config.project();
     let inside = config.cwd.ancestors().take_while(move |dir| dir.starts_with(top));
-    inside.filter(|dir| *dir != config.dirs.home)
+    let home = real_path(&config.dirs.home);
+    inside.filter(move |dir| real_path(dir) != home)
 }
 
 /// Returns the folders of all clients: first the one that most clients share (`.agents/skills`), then by client.
@@ -118,7 +116,9 @@ impl Unique<'_> {
     fn add(&mut self, path: PathBuf, origin: RootOrigin) {
         if self.seen.insert(path.clone()) {
             let label = shown(&path, &self.config.cwd, &self.config.dirs.home);
-            let project = matches!(origin, RootOrigin::Project { .. }).then(|| self.project.clone());
+            let settings = self.config.project_file_folder().filter(|folder| path.starts_with(folder));
+            let project = matches!(origin, RootOrigin::Project { .. })
+                .then(|| settings.map_or_else(|| self.project.clone(), real_path));
             self.roots.push(RootSpec { path, label, project_label: None, project, origin });
         }
     }
@@ -131,7 +131,9 @@ impl Unique<'_> {
         if let Some(added) = self.roots.get_mut(before) {
             let mut same = self.config.roots.iter().filter(|other| other.path == root.path);
             let is_of_project = same.clone().all(|other| other.of_project);
-            added.project = is_of_project.then(|| self.project.clone());
+            // The repository around a settings file need not be of the same author.
+            let settings = self.config.project_file_folder();
+            added.project = is_of_project.then(|| settings.map_or_else(|| self.project.clone(), real_path));
             match same.find_map(|other| other.label.clone()) {
                 Some(label) => added.label = label,
                 None => added.project_label.clone_from(&root.project_label),
@@ -227,6 +229,48 @@ mod tests {
         let mut config = config();
         config.demo = arguments.demo;
         assert_eq!(resolve(&config, profiles()), (Vec::new(), ShippedUse::Only));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn client_folders_in_a_linked_home_belong_to_the_user() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = real_path(dir.path()).join("real");
+        std::fs::create_dir_all(real.join("src/evil")).unwrap();
+        std::fs::create_dir(real.join(".git")).unwrap();
+        let home = dir.path().join("home");
+        std::os::unix::fs::symlink(&real, &home).unwrap();
+        let config = Config::defaults(&real, &Env::at(&home));
+        assert_eq!(project_folders(&config).count(), 0);
+        let config = Config::defaults(&real.join("src/evil"), &Env::at(&home));
+        assert_eq!(
+            config.project(),
+            real.join("src/evil"),
+            "a repository around the home folder is not the project"
+        );
+        assert_eq!(project_folders(&config).collect::<Vec<_>>(), [real.join("src/evil")]);
+    }
+
+    #[test]
+    fn the_project_of_a_settings_file_is_its_folder() {
+        let mut config = config();
+        config.files = vec!["/home/ann/repo/a/.skill-workbench.yaml".into()];
+        config.roots = vec![RootChoice {
+            path: "/home/ann/repo/a/sk".into(),
+            label: None,
+            project_label: None,
+            of_project: true,
+        }];
+        let roots = resolve(&config, profiles()).0;
+        let project = |path: &str| {
+            let root = roots.iter().find(|root| root.path == Path::new(path)).expect(path);
+            root.project.as_deref()
+        };
+        let (folder, repository) = (Path::new("/home/ann/repo/a"), Path::new("/home/ann/repo"));
+        assert_eq!(project("/home/ann/repo/a/sk"), Some(folder));
+        assert_eq!(project("/home/ann/repo/a/.agents/skills"), Some(folder));
+        assert_eq!(project("/home/ann/repo/.agents/skills"), Some(repository));
+        assert_eq!(project("/home/ann/.agents/skills"), None);
     }
 
     #[test]

@@ -20,7 +20,7 @@ use self::digest::CachedDigest;
 use self::file::Pins;
 use super::shipped;
 use skills_base::sync::MutexExt as _;
-use skills_config::{Config, quoted};
+use skills_config::{Config, quoted, real_path};
 
 pub use self::digest::{BundleDigest, DigestError, FileKind, SeenFile, combined_digest};
 pub use self::file::Pin;
@@ -136,8 +136,9 @@ struct Inner {
     file: Option<PathBuf>,
     shipped: PathBuf,
     named: Vec<PathBuf>,
-    /// The repository of the working directory: a link in it does not give the trust of its target to another name.
-    repository: Option<PathBuf>,
+    /// The paths of the repository of the working directory: a link in it does not give the trust of its target to
+    /// another name.
+    repository: Vec<PathBuf>,
     pins: Mutex<CachedPins>,
     digest_cache: Mutex<HashMap<PathBuf, CachedDigest>>,
 }
@@ -164,21 +165,23 @@ impl Trust {
             return Self::new(None, shipped, Vec::new());
         }
         let project = config.project().to_owned();
-        let project = (!config.dirs.home.starts_with(&project)).then_some(project);
-        Self::with(Some(config.dirs.data.join("trust.json")), shipped, config.trust.clone(), project)
+        let project = (!config.contains_home(&project)).then_some(project);
+        // Settings name it by the path of `HOME`, which may contain links.
+        let below_home = |project: &PathBuf| {
+            let below = project.strip_prefix(real_path(&config.dirs.home)).ok()?;
+            Some(config.dirs.home.join(below))
+        };
+        let named = project.as_ref().and_then(below_home);
+        let repository = project.into_iter().chain(named).collect();
+        Self::with(Some(config.dirs.data.join("trust.json")), shipped, config.trust.clone(), repository)
     }
 
     /// Creates a trust state from a file of pins, the folder of the shipped skills, and the folders named in settings.
     pub fn new(file: Option<PathBuf>, shipped: PathBuf, named: Vec<PathBuf>) -> Self {
-        Self::with(file, shipped, named, None)
+        Self::with(file, shipped, named, Vec::new())
     }
 
-    fn with(
-        file: Option<PathBuf>,
-        shipped: PathBuf,
-        named: Vec<PathBuf>,
-        repository: Option<PathBuf>,
-    ) -> Self {
+    fn with(file: Option<PathBuf>, shipped: PathBuf, named: Vec<PathBuf>, repository: Vec<PathBuf>) -> Self {
         let (pins, digest_cache) = (Mutex::default(), Mutex::default());
         Self { inner: Arc::new(Inner { file, shipped, named, repository, pins, digest_cache }) }
     }

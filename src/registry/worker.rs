@@ -306,7 +306,9 @@ impl Worker {
         if !self.settings.watch {
             return;
         }
-        let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        // The path of a mount may be in any encoding.
+        let mounts = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+        let mounts = String::from_utf8_lossy(&mounts);
         let (outcomes, folders) = (KnownOutcomes::default(), KnownFolders::default());
         let shared = Arc::clone(&self.shared);
         let (stop, parsed) = (&shared.stop, &shared.parsed);

@@ -74,7 +74,7 @@ fn is_gone(process: u32, ticks: &str) -> bool {
     if test_kill_process(pid) == Err(rustix::io::Errno::SRCH) {
         return true;
     }
-    match std::fs::read_to_string(format!("/proc/{process}/stat")) {
+    match std::fs::read(format!("/proc/{process}/stat")) {
         Ok(stat) => began_in(&stat).as_deref() != Some(ticks),
         Err(_) => false,
     }
@@ -107,17 +107,25 @@ fn space() -> String {
 
 /// Returns the start time of a process; `None` if it has ended or cannot be inspected.
 fn started(process: u32) -> Option<String> {
-    began_in(&std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
+    began_in(&std::fs::read(format!("/proc/{process}/stat")).ok()?)
 }
 
-/// Parses field 22 of `/proc/PID/stat` (proc(5)). The name before it may contain anything, including closing
-/// parentheses. A zombie has ended.
-fn began_in(stat: &str) -> Option<String> {
-    let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
-    if matches!(fields.next()?, "Z" | "X") {
+/// Parses field 22 of `/proc/PID/stat` (proc(5)). The name before it may contain any bytes, including closing
+/// parentheses. A zombie has ended, unless it is the first of several threads.
+fn began_in(stat: &[u8]) -> Option<String> {
+    let name_end = stat.iter().rposition(|byte| *byte == b')')?;
+    let fields: Vec<&str> =
+        std::str::from_utf8(stat.get(name_end + 1..)?).ok()?.split_ascii_whitespace().collect();
+    // The first one is field 3, the state; field 20 is the number of threads.
+    let has_ended = match *fields.first()? {
+        "Z" => fields.get(17) == Some(&"1"),
+        "X" => true,
+        _ => false,
+    };
+    if has_ended {
         return None;
     }
-    fields.nth(18).map(str::to_owned)
+    fields.get(19).map(|ticks| (*ticks).to_owned())
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -141,6 +149,17 @@ mod tests {
         let container = ProcessIdentity { space: "1-ab".into(), ..gone };
         assert!(!here.is_process_dead(&container.worker(3)));
         assert!(!here.is_process_dead(&WorkerId("w1".into())));
+    }
+
+    #[test]
+    fn a_name_cannot_hide_the_start_time() {
+        let rest = |state: &str, threads: u32| {
+            format!(") {state} 7 12 12 0 -1 0 0 0 0 0 0 0 0 0 20 0 {threads} 0 99 0 0")
+        };
+        let began = |rest: String| began_in(&[b"12 (\xff) Z (".as_slice(), rest.as_bytes()].concat());
+        assert_eq!(began(rest("S", 1)).as_deref(), Some("99"));
+        assert_eq!(began(rest("Z", 1)), None);
+        assert_eq!(began(rest("Z", 2)).as_deref(), Some("99"), "its other threads run");
     }
 
     #[test]

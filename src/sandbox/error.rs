@@ -95,6 +95,12 @@ pub enum SandboxError {
         /// What failed.
         why: String,
     },
+    /// The script ended, but not everything that it started.
+    #[error("the script ended, but {processes} that it started cannot be killed; end them yourself")]
+    ProcessesLeft {
+        /// Which ones.
+        processes: String,
+    },
     /// A file or folder could not be accessed.
     #[error("{doing} {}: {source}", path.display())]
     Io {
@@ -117,9 +123,11 @@ impl SandboxError {
             Self::NoInterpreterKnown { .. } | Self::NoInterpreter { .. } => "invalid_configuration",
             Self::Changed { .. } => "skill_changed",
             Self::NoIsolation { .. } => "safety_denied",
-            Self::NotStarted { .. } | Self::Lost { .. } | Self::FilesLost { .. } | Self::Io { .. } => {
-                "runtime_error"
-            }
+            Self::NotStarted { .. }
+            | Self::Lost { .. }
+            | Self::FilesLost { .. }
+            | Self::ProcessesLeft { .. }
+            | Self::Io { .. } => "runtime_error",
         }
     }
 

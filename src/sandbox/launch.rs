@@ -99,13 +99,16 @@ pub async fn run_isolated(
             let (_, stderr) = output.collect().await;
             return Err(SandboxError::Lost { why: format!("{error}; output: {}", stderr.text().trim()) });
         }
+        // The helper is not killed: the processes below it would lose the one that ends them.
         None => {
-            let _ = child.start_kill();
             return Err(SandboxError::Lost {
                 why: format!("not within {} s after SIGKILL", HELPER_TIMEOUT.as_secs()),
             });
         }
     };
+    if let Some(processes) = report.remaining {
+        return Err(SandboxError::ProcessesLeft { processes });
+    }
     // The report was the last message; only reaping is left.
     let _ = timeout(HELPER_TIMEOUT, child.wait()).await;
     let duration = started.elapsed();

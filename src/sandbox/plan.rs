@@ -126,6 +126,8 @@ pub struct SupervisorReport {
     pub end: ScriptEnd,
     /// Number of processes killed after the script's own had ended.
     pub leftovers: u32,
+    /// The processes that could not be killed, if there are any.
+    pub remaining: Option<String>,
     /// Whether the supervisor adopts orphaned processes, so that none can escape.
     pub adopts: bool,
     /// The usage of the script's own file system, if it was to have one.
@@ -201,7 +203,13 @@ mod tests {
 
     #[test]
     fn message_ends_before_the_next_bytes() {
-        let report = SupervisorReport { end: ScriptEnd::Signaled(9), leftovers: 2, adopts: true, disk: None };
+        let report = SupervisorReport {
+            end: ScriptEnd::Signaled(9),
+            leftovers: 2,
+            remaining: None,
+            adopts: true,
+            disk: None,
+        };
         let mut wire = frame(&report).expect("small");
         wire.extend_from_slice(b"rest");
         let mut reader = wire.as_slice();

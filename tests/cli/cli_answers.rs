@@ -299,6 +299,23 @@ fn closed_pipe_is_not_a_failure() {
 }
 
 #[test]
+fn settings_in_the_working_directory_are_not_those_of_the_user() {
+    let home = Home::empty();
+    let work = home.path().join("work");
+    std::fs::create_dir_all(work.join("~/.config/skill-workbench")).unwrap();
+    for file in ["~/.config/skill-workbench/config.yaml", "skills.yaml"] {
+        std::fs::write(work.join(file), "limit: 3\n").unwrap();
+    }
+    for variable in [("HOME", "~"), ("SKILLS_CONFIG", "skills.yaml"), ("SKILLS_STORE", "sqlite:runs.db")] {
+        let answer = home.run_bare_with(&["--demo", "list"], &[variable]);
+        assert_eq!(answer.code, 2, "{variable:?} {}", answer.stderr);
+        assert!(answer.stderr.contains(variable.0), "{}", answer.stderr);
+    }
+    let answer = home.run_bare(&["--config", "skills.yaml", "config", "check"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+}
+
+#[test]
 fn why_does_not_deny_a_word_that_the_request_repeats() {
     let home = Home::empty();
     let request = "diff this json against that json";

@@ -240,7 +240,9 @@ async fn put(moving: &RwLock<()>, operations: &Operations, counts: &dyn Counts) 
 
 /// Returns the resident memory of this process (`/proc/self/status`, `proc_pid_status(5)`); `None` on other systems.
 fn resident_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    // The name of the process may be in any encoding.
+    let status = std::fs::read("/proc/self/status").ok()?;
+    let status = String::from_utf8_lossy(&status);
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kibibytes: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
     Some(kibibytes * 1024)

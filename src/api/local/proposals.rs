@@ -26,7 +26,7 @@ use skills_authoring::proposals::{
 };
 use skills_base::audit::Recorder;
 use skills_base::locked_folder::LockedFolder;
-use skills_config::{Config, PROJECT_FILE};
+use skills_config::Config;
 use skills_discovery::{self as discovery, Document, EvalOptions, GoldenChange, Router};
 use skills_registry::{Catalog, RootOrigin, Trust, TrustState};
 use skills_skill::{Digest, Finding, RefusalReason, Severity, Skill};
@@ -48,9 +48,7 @@ pub(super) struct ProposalFolder {
 impl ProposalFolder {
     pub(super) fn of(config: &Config, audit: &Arc<Recorder>) -> Self {
         let demo = config.demo.then(super::temporary_folder).and_then(Result::ok);
-        let project =
-            config.files.iter().find(|file| file.file_name().is_some_and(|name| name == PROJECT_FILE));
-        let folder = match (&demo, project.and_then(|file| file.parent())) {
+        let folder = match (&demo, config.project_file_folder()) {
             (Some(demo), _) => demo.path().join("proposals"),
             (None, Some(project)) => project.join("proposals"),
             (None, None) => config.dirs.data.join("proposals"),

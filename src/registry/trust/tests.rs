@@ -213,6 +213,26 @@ fn a_link_out_of_the_bundle_is_never_pinned() {
 }
 
 #[test]
+fn a_link_in_a_repository_gives_no_trust_below_a_linked_home() {
+    let dir = tempfile::tempdir().unwrap();
+    let real = real_path(dir.path()).join("real");
+    fs::create_dir_all(real.join("repo/skills")).unwrap();
+    fs::create_dir_all(real.join("own")).unwrap();
+    fs::write(real.join("own/SKILL.md"), "x").unwrap();
+    symlink(real.join("own"), real.join("repo/skills/x")).unwrap();
+    let home = dir.path().join("home");
+    symlink(&real, &home).unwrap();
+    let mut config = Config::defaults(&real.join("repo"), &skills_config::Env::at(&home));
+    config.repository = Some(real.join("repo"));
+    config.trust = vec![home.join("own")];
+    let trust = Trust::of(&config);
+    for place in [&real, &home] {
+        assert_eq!(trust.state(&place.join("repo/skills/x")), TrustState::Untrusted, "{}", place.display());
+    }
+    assert!(trust.state(&home.join("own")).may_run());
+}
+
+#[test]
 fn pipe_is_rejected_without_blocking() {
     let place = TestHome::new();
     let fifo = place.at("skills/a/scripts/pipe");

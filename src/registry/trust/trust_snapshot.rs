@@ -35,7 +35,7 @@ impl TrustSnapshot {
     /// A folder that the settings name is meant as it is.
     pub(super) fn is_outside(&self, place: &Path) -> Option<PathBuf> {
         let inner = &self.trust.inner;
-        let repository = inner.repository.as_ref().filter(|repository| place.starts_with(repository))?;
+        let repository = inner.repository.iter().find(|repository| place.starts_with(repository))?;
         let mut resolved = self.real.locked();
         let is_named = inner.named.iter().any(|folder| {
             place.starts_with(folder)

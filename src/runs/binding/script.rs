@@ -217,8 +217,11 @@ fn not_run(error: &SandboxError, target: &str) -> BindingFailure {
         "runtime_error" => CallFailure::RuntimeError,
         _ => CallFailure::InvalidConfiguration,
     };
-    let lost = matches!(error, SandboxError::Lost { .. } | SandboxError::FilesLost { .. });
-    let effect = if lost { Effect::Possible } else { Effect::None };
+    let has_run = matches!(
+        error,
+        SandboxError::Lost { .. } | SandboxError::FilesLost { .. } | SandboxError::ProcessesLeft { .. }
+    );
+    let effect = if has_run { Effect::Possible } else { Effect::None };
     BindingFailure {
         effect,
         counts: code == CallFailure::RuntimeError,

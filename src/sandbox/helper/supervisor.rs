@@ -4,21 +4,23 @@
 //! including a daemon in its own session, so "the script and everything it started" is exactly the tree below it. When
 //! the socket is closed, the program has ended, and the script is killed a moment later.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::signal::Signal;
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Gid, Pid, Uid, fchown, pipe};
+use rustix::io::Errno;
+use rustix::process::{WaitOptions, wait};
 
 use super::super::plan::{
     DiskUse, Identity, LaunchMessage, Plan, STOP, ScriptEnd, SupervisorReport, frame, receive, send,
@@ -27,9 +29,15 @@ use super::super::plan::{
 use super::disk::Mounted;
 use super::{CHILD_SETUP_ARG, FAILED, HELPER_ARG, tree};
 
-/// Maximum number of rounds of killing a tree that forks as fast as it is killed.
-const MAX_KILL_ROUNDS: u32 = 5_000;
+/// How long a tree is killed that forks as fast as it is killed, or that cannot be killed; less than the program waits
+/// for the helper.
+const KILL_TIMEOUT: Duration = Duration::from_secs(8);
 const KILL_INTERVAL: Duration = Duration::from_millis(1);
+/// Number of rounds of killing after which the interval doubles, up to [`MAX_KILL_INTERVAL`].
+const ROUNDS_PER_INTERVAL: u32 = 500;
+const MAX_KILL_INTERVAL: Duration = Duration::from_secs(1);
+/// Maximum number of children that are reaped between two rounds of killing.
+const MAX_REAPED: u32 = 1_000;
 
 /// Reads one order from stdin and executes it.
 pub fn run() -> ExitCode {
@@ -49,7 +57,14 @@ fn serve() -> io::Result<()> {
     let mut stdin = vec![0; message.stdin];
     control.read_exact(&mut stdin)?;
     let mut answer = control.try_clone()?;
-    send(&mut answer, &run_script(&message, &stdin, control)?)
+    let report = run_script(&message, &stdin, control)?;
+    let sent = send(&mut answer, &report);
+    drop(answer);
+    // What could not be killed so far stays below this process, whose other thread tries it again.
+    while report.remaining.is_some() && reap_ended() {
+        std::thread::sleep(MAX_KILL_INTERVAL);
+    }
+    sent
 }
 
 /// Starts the script and waits until it and everything it started has ended.
@@ -64,6 +79,7 @@ fn run_script(message: &LaunchMessage, stdin: &[u8], control: UnixStream) -> io:
             return Ok(SupervisorReport {
                 end: ScriptEnd::NotStarted(why),
                 leftovers: 0,
+                remaining: None,
                 adopts,
                 disk: None,
             });
@@ -84,6 +100,7 @@ fn run_script(message: &LaunchMessage, stdin: &[u8], control: UnixStream) -> io:
             return Ok(SupervisorReport {
                 end: ScriptEnd::NotStarted(why),
                 leftovers: 0,
+                remaining: None,
                 adopts,
                 disk: None,
             });
@@ -108,17 +125,22 @@ fn run_script(message: &LaunchMessage, stdin: &[u8], control: UnixStream) -> io:
     let obeying = Arc::clone(&state);
     std::thread::spawn(move || handle_control(control, pid, wrapped, &obeying));
 
-    let mut report = String::new();
-    failures.read_to_string(&mut report)?;
-    let status = reap(pid)?;
-    let leftovers = kill_descendants(pid);
-    state.over.store(true, Ordering::SeqCst);
-    let end = script_end(&report, status, wrapped && state.stopping.load(Ordering::SeqCst));
+    let mut report = Vec::new();
+    let status = failures.read_to_end(&mut report).and_then(|_| reap(pid));
+    let (leftovers, remaining) = kill_descendants(pid);
+    state.over.store(remaining.is_none(), Ordering::SeqCst);
+    let end = script_end(
+        &String::from_utf8_lossy(&report),
+        status?,
+        wrapped && state.stopping.load(Ordering::SeqCst),
+    );
     let disk = match mounted {
+        // A process that still runs could replace a folder by a link while it is copied.
+        Ok(_) if remaining.is_some() => None,
         Ok(mounted) => mounted.map(Mounted::export),
         Err(why) => Some(DiskUse { error: Some(why), ..DiskUse::default() }),
     };
-    Ok(SupervisorReport { end, leftovers, adopts, disk })
+    Ok(SupervisorReport { end, leftovers, remaining, adopts, disk })
 }
 
 /// Mounts the separate file system of the script, if the plan has one.
@@ -142,57 +164,91 @@ fn handle_control(mut control: UnixStream, script: Pid, wrapped: bool, state: &S
         tree::signal(script, Signal::SIGTERM, wrapped);
     }
     state.stopping.store(true, Ordering::SeqCst);
+    let mut round = 0;
     while !state.over.load(Ordering::SeqCst) {
         tree::signal(script, Signal::SIGKILL, false);
-        std::thread::sleep(KILL_INTERVAL);
+        std::thread::sleep(kill_interval(round));
+        round = round.saturating_add(1);
     }
 }
 
+/// Returns the pause after a round of killing, which grows: what survives many rounds is not killed by more of them.
+fn kill_interval(round: u32) -> Duration {
+    let doublings = (round / ROUNDS_PER_INTERVAL).min(10);
+    (KILL_INTERVAL * 2_u32.pow(doublings)).min(MAX_KILL_INTERVAL)
+}
+
 /// Waits for the script's own process, reaping adopted ones on the way.
-fn reap(script: Pid) -> io::Result<WaitStatus> {
+fn reap(script: Pid) -> io::Result<ExitStatus> {
     loop {
-        match waitpid(None, None) {
-            Ok(status) if status.pid() == Some(script) => return Ok(status),
-            Ok(_) | Err(Errno::EINTR) => {}
+        match wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid.as_raw_pid() == script.as_raw() => {
+                return Ok(ExitStatus::from_raw(status.as_raw()));
+            }
+            Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
     }
 }
 
-/// Kills and reaps processes until there is no child left; returns the number of killed processes.
-fn kill_descendants(script: Pid) -> u32 {
-    let mut killed = std::collections::BTreeSet::new();
-    for _ in 0..MAX_KILL_ROUNDS {
-        loop {
-            match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
-                Ok(WaitStatus::StillAlive) => break,
-                Ok(_) | Err(Errno::EINTR) => {}
-                Err(_) => return killed.len() as u32,
-            }
+/// Kills and reaps processes until there is no child left, at most for [`KILL_TIMEOUT`]. Returns the number of killed
+/// processes, and the remaining ones as text, if there are any.
+fn kill_descendants(script: Pid) -> (u32, Option<String>) {
+    let started = Instant::now();
+    let mut killed = BTreeSet::new();
+    let mut last = Vec::new();
+    let mut round = 0;
+    while reap_ended() {
+        if started.elapsed() > KILL_TIMEOUT {
+            return (killed.len() as u32, Some(describe(&last)));
         }
-        killed.extend(tree::signal(script, Signal::SIGKILL, false));
-        std::thread::sleep(KILL_INTERVAL);
+        last = tree::signal(script, Signal::SIGKILL, false);
+        killed.extend(last.iter().copied());
+        std::thread::sleep(kill_interval(round));
+        round += 1;
     }
-    killed.len() as u32
+    (killed.len() as u32, None)
+}
+
+/// Reaps children that have ended; returns whether there are others. A subreaper without children has no descendants.
+fn reap_ended() -> bool {
+    for _ in 0..MAX_REAPED {
+        match wait(WaitOptions::NOHANG) {
+            Ok(None) => return true,
+            Ok(Some(_)) | Err(Errno::INTR) => {}
+            Err(_) => return false,
+        }
+    }
+    true
+}
+
+/// Names processes by their ids.
+fn describe(processes: &[Pid]) -> String {
+    const MAX_NAMED: usize = 10;
+    let ids: BTreeSet<Pid> = processes.iter().copied().collect();
+    if ids.is_empty() {
+        return "processes that this system does not list".to_owned();
+    }
+    let named: Vec<String> = ids.iter().take(MAX_NAMED).map(Pid::to_string).collect();
+    let more = if ids.len() > MAX_NAMED { " and others" } else { "" };
+    format!("processes with the ids {}{more}", named.join(", "))
 }
 
 /// Combines the failure pipe and the wait status. `+` on the pipe: all restrictions were applied and the script was
 /// started; `!`: the following text is the reason why it was not.
-fn script_end(report: &str, status: WaitStatus, stopped_in_wrapper: bool) -> ScriptEnd {
+fn script_end(report: &str, status: ExitStatus, stopped_in_wrapper: bool) -> ScriptEnd {
     if let Some((_, why)) = report.split_once('!') {
         return ScriptEnd::NotStarted(why.to_owned());
     }
-    match status {
-        _ if !report.starts_with('+') && !matches!(status, WaitStatus::Signaled(..)) => {
-            ScriptEnd::NotStarted(format!(
-                "the helper ended before it could start the script ({status:?}); see what it printed"
-            ))
-        }
+    match (status.code(), status.signal()) {
+        (Some(_), _) if !report.starts_with('+') => ScriptEnd::NotStarted(format!(
+            "the helper ended before it could start the script ({status}); see what it printed"
+        )),
         // A wrapper reports the signal that ended its child in the same way as a shell.
-        WaitStatus::Exited(_, code) if stopped_in_wrapper && code > 128 => ScriptEnd::Signaled(code - 128),
-        WaitStatus::Exited(_, code) => ScriptEnd::Exited(code),
-        WaitStatus::Signaled(_, signal, _) => ScriptEnd::Signaled(signal as i32),
-        other => ScriptEnd::NotStarted(format!("unexpected end: {other:?}")),
+        (Some(code), _) if stopped_in_wrapper && code > 128 => ScriptEnd::Signaled(code - 128),
+        (Some(code), _) => ScriptEnd::Exited(code),
+        (None, Some(signal)) => ScriptEnd::Signaled(signal),
+        (None, None) => ScriptEnd::NotStarted(format!("unexpected end: {status}")),
     }
 }
 
@@ -269,13 +325,32 @@ mod tests {
     const PID: Pid = Pid::from_raw(7);
 
     #[test]
+    fn killing_slows_down() {
+        assert_eq!(kill_interval(0), KILL_INTERVAL);
+        assert_eq!(kill_interval(ROUNDS_PER_INTERVAL), KILL_INTERVAL * 2);
+        assert_eq!(kill_interval(u32::MAX), MAX_KILL_INTERVAL);
+    }
+
+    #[test]
+    fn remaining_processes_are_named() {
+        assert_eq!(describe(&[PID, PID, Pid::from_raw(3)]), "processes with the ids 3, 7");
+        assert_eq!(describe(&[]), "processes that this system does not list");
+    }
+
+    #[test]
     fn the_kind_of_an_exit_is_reported() {
-        let exited = |code| WaitStatus::Exited(PID, code);
+        let exited = |code: i32| ExitStatus::from_raw(code << 8);
         assert_eq!(script_end("+", exited(3), false), ScriptEnd::Exited(3));
         assert_eq!(script_end("+", exited(143), false), ScriptEnd::Exited(143));
         assert_eq!(script_end("+", exited(143), true), ScriptEnd::Signaled(15));
-        let killed = WaitStatus::Signaled(PID, Signal::SIGKILL, false);
-        assert_eq!(script_end("+", killed, false), ScriptEnd::Signaled(9));
+        for signal in [9, 34] {
+            let killed = ExitStatus::from_raw(signal);
+            assert_eq!(
+                script_end("+", killed, false),
+                ScriptEnd::Signaled(signal),
+                "also a real-time signal"
+            );
+        }
         assert_eq!(
             script_end("+!no such file", exited(70), false),
             ScriptEnd::NotStarted("no such file".into())

@@ -34,6 +34,8 @@ const DENIED: &[i64] = &[
     libc::SYS_kcmp,
     libc::SYS_migrate_pages,
     libc::SYS_move_pages,
+    // Reserves asynchronous requests, whose number is limited for the whole machine; the other calls need its result.
+    libc::SYS_io_setup,
     // An alternative way to make system calls, which bypasses this filter.
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
@@ -74,7 +76,8 @@ const DENIED: &[i64] = &[
     libc::SYS_msgrcv,
     libc::SYS_mq_open,
     libc::SYS_mq_unlink,
-    // File names that Landlock hides.
+    // File names that Landlock hides, and instances, of which a user has a limited number.
+    libc::SYS_inotify_init1,
     libc::SYS_inotify_add_watch,
     libc::SYS_fanotify_init,
     libc::SYS_fanotify_mark,
@@ -108,15 +111,21 @@ const DENIED: &[i64] = &[
 ];
 
 #[cfg(target_arch = "x86_64")]
-const DENIED_HERE: &[i64] =
-    &[libc::SYS_kexec_file_load, libc::SYS_iopl, libc::SYS_ioperm, libc::SYS_modify_ldt];
+const DENIED_HERE: &[i64] = &[
+    libc::SYS_kexec_file_load,
+    libc::SYS_iopl,
+    libc::SYS_ioperm,
+    libc::SYS_modify_ldt,
+    libc::SYS_inotify_init,
+];
 #[cfg(not(target_arch = "x86_64"))]
 const DENIED_HERE: &[i64] = &[];
 
 /// Calls that change mode, owner or times of a file; `fchmodat2`, `setxattrat`, `removexattrat` and `file_setattr` are
 /// newer than the tables of some C libraries, and have the same number on every architecture.
 const METADATA: &[i64] = &[libc::SYS_fchmod, libc::SYS_fchmodat, 452, libc::SYS_fchown, libc::SYS_fchownat];
-const EXTENDED: &[i64] = &[
+/// Calls that change extended attributes.
+const EXTENDED_WRITES: &[i64] = &[
     libc::SYS_setxattr,
     libc::SYS_lsetxattr,
     libc::SYS_fsetxattr,
@@ -126,6 +135,18 @@ const EXTENDED: &[i64] = &[
     463,
     466,
     469,
+];
+/// Calls that read extended attributes, whose values are content: Landlock covers none of them, and names can be listed
+/// by any user. `getxattrat` and `listxattrat` have the same number on every architecture.
+const EXTENDED_READS: &[i64] = &[
+    libc::SYS_getxattr,
+    libc::SYS_lgetxattr,
+    libc::SYS_fgetxattr,
+    libc::SYS_listxattr,
+    libc::SYS_llistxattr,
+    libc::SYS_flistxattr,
+    464,
+    465,
 ];
 #[cfg(target_arch = "x86_64")]
 const METADATA_SYSCALLS_X86_64: &[i64] = &[
@@ -168,13 +189,14 @@ pub fn install(filter: CallFilter) -> Result<(), String> {
 fn compile(filter: CallFilter) -> Result<Vec<BpfProgram>, seccompiler::BackendError> {
     let mut programs = vec![
         program(denied_rules()?, libc::EPERM)?,
-        program(Rules::from([(libc::SYS_clone3, Vec::new())]), libc::ENOSYS)?,
+        program(with_x32(unconditional(&[libc::SYS_clone3])), libc::ENOSYS)?,
     ];
+    let mut extended = EXTENDED_READS.to_vec();
     if filter.freeze_metadata {
         programs.push(program(metadata_rules(), 0)?);
-        let extended = EXTENDED.iter().map(|call| (*call, Vec::new())).collect();
-        programs.push(program(extended, libc::ENOTSUP)?);
+        extended.extend(EXTENDED_WRITES);
     }
+    programs.push(program(with_x32(unconditional(&extended)), libc::ENOTSUP)?);
     Ok(programs)
 }
 
@@ -184,7 +206,7 @@ fn program(rules: Rules, errno: i32) -> Result<BpfProgram, seccompiler::BackendE
 }
 
 fn denied_rules() -> Result<Rules, seccompiler::BackendError> {
-    let mut rules: Rules = DENIED.iter().chain(DENIED_HERE).map(|call| (*call, Vec::new())).collect();
+    let mut rules = unconditional(&[DENIED, DENIED_HERE].concat());
     let mut namespaces = Vec::new();
     for flag in NAMESPACES {
         namespaces.push(rule(0, Op::MaskedEq(flag as u64), flag as u64)?);
@@ -204,12 +226,26 @@ fn denied_rules() -> Result<Rules, seccompiler::BackendError> {
     rules.insert(libc::SYS_setpriority, vec![rule(0, Op::Ne, 0)?, rule(1, Op::Ne, 0)?]);
     rules.insert(libc::SYS_ioprio_set, vec![rule(0, Op::Ne, 1)?, rule(1, Op::Ne, 0)?]);
     #[cfg(target_arch = "x86_64")]
-    {
-        let twins: Vec<i64> =
-            rules.keys().map(|call| call | X32).chain((512..=547).map(|call| call | X32)).collect();
-        rules.extend(twins.into_iter().map(|call| (call, Vec::new())));
-    }
-    Ok(rules)
+    rules.extend((512..=547).map(|call| (call | X32, Vec::new())));
+    Ok(with_x32(rules))
+}
+
+/// Returns rules that apply to calls regardless of their arguments.
+fn unconditional(calls: &[i64]) -> Rules {
+    calls.iter().map(|call| (*call, Vec::new())).collect()
+}
+
+/// Adds the x32 form of every call, regardless of its arguments.
+#[cfg(target_arch = "x86_64")]
+fn with_x32(mut rules: Rules) -> Rules {
+    let twins: Vec<i64> = rules.keys().map(|call| call | X32).collect();
+    rules.extend(unconditional(&twins));
+    rules
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn with_x32(rules: Rules) -> Rules {
+    rules
 }
 
 /// Returns the rules that deny `socketpair`, except for Unix stream sockets: a connected pair of these stays between
@@ -226,10 +262,9 @@ fn pairs_that_reach_out() -> Result<Vec<SeccompRule>, seccompiler::BackendError>
 
 /// Returns the calls that succeed without effect.
 fn metadata_rules() -> Rules {
-    let mut rules: Rules =
-        METADATA.iter().chain(METADATA_SYSCALLS_X86_64).map(|call| (*call, Vec::new())).collect();
+    let mut rules = unconditional(&[METADATA, METADATA_SYSCALLS_X86_64].concat());
     rules.insert(libc::SYS_utimensat, Vec::new());
-    rules
+    with_x32(rules)
 }
 
 fn rule(argument: u8, operator: Op, value: u64) -> Result<SeccompRule, seccompiler::BackendError> {
@@ -244,6 +279,7 @@ mod tests {
     fn the_filters_fit_into_the_kernel() {
         let programs = compile(CallFilter { freeze_metadata: true }).expect("this architecture");
         assert_eq!(programs.len(), 4);
+        assert_eq!(compile(CallFilter { freeze_metadata: false }).expect("this architecture").len(), 3);
         for program in programs {
             assert!(program.len() < 4096, "{}", program.len());
         }
@@ -254,6 +290,8 @@ mod tests {
         let rules = denied_rules().expect("valid rules");
         #[cfg(target_arch = "x86_64")]
         assert!(DENIED.iter().all(|call| rules.contains_key(&(call | X32))));
+        #[cfg(target_arch = "x86_64")]
+        assert!(METADATA.iter().all(|call| metadata_rules().contains_key(&(call | X32))));
         assert!(rules[&libc::SYS_socket].is_empty(), "refused whatever the family");
     }
 }

@@ -88,6 +88,17 @@ async fn modes_and_times_of_files_outside_stay() {
         .await;
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn extended_attributes_outside_stay_secret() {
+    let place = open_folder();
+    let target = place.path().join("target");
+    std::fs::write(&target, "x").expect("written");
+    Attack::new("extended_attributes.py", Guarantee::Files)
+        .is_repelled(|_| AttackSetup::new([text(&target)]))
+        .await;
+}
+
 #[tokio::test]
 async fn the_environment_of_another_process_stays_closed() {
     let attack = Attack::new("other_environment.py", Guarantee::Environment);

@@ -51,6 +51,18 @@ async fn no_io_uring_is_created() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
+async fn no_asynchronous_requests_are_reserved() {
+    outside_may_refuse("aio.py").await;
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn no_inotify_instance_is_created() {
+    outside_may_refuse("inotify.py").await;
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
 async fn no_key_ring_is_opened() {
     outside_may_refuse("keyring.py").await;
 }
@@ -81,6 +93,51 @@ async fn a_daemon_that_keeps_moving_dies_too() {
     outlived_by("again").await;
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_daemon_with_any_name_dies_too() {
+    outlived_by("renamed").await;
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_daemon_without_its_first_thread_dies_too() {
+    outlived_by("headless").await;
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_daemon_that_forbids_tracing_dies_too() {
+    outlived_by("untraceable").await;
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_daemon_of_a_script_ended_by_a_real_time_signal_dies_too() {
+    outlived_by("signaled").await;
+}
+
+/// The script itself hides in the same ways, and is stopped at its time limit.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_hidden_script_ends_at_its_timeout() {
+    const RENAMED: &str = "import ctypes, time\n\
+        ctypes.CDLL(None).prctl(15, b'\\xff\\xfe\\xfd', 0, 0, 0)\ntime.sleep(60)\n";
+    const HEADLESS: &str = "import ctypes, platform, threading, time\n\
+        threading.Thread(target=time.sleep, args=(60,)).start()\n\
+        ctypes.CDLL(None).syscall({'x86_64': 60}.get(platform.machine(), 93), 0)\n";
+    for (name, sandbox) in sandboxes() {
+        for text in [RENAMED, HEADLESS] {
+            let bundle = Bundle::of("hide.py", text);
+            let mut spec = bundle.spec("hide.py");
+            spec.limits.wall = std::time::Duration::from_millis(500);
+            let outcome = sandbox.run(spec, CancellationToken::new()).await.expect("starts");
+            assert!(outcome.timed_out, "{name}: {}", outcome.stderr.text());
+            assert!(outcome.duration.as_secs() < 8, "{name}: {:?}", outcome.duration);
+        }
+    }
+}
+
 async fn outlived_by(kind: &str) {
     let control = Sandbox::with(Setup { bubblewrap: None, ..Setup::of_this_program() });
     let marker = format!("daemon-{kind}-{}", std::process::id());
@@ -109,9 +166,12 @@ async fn leave_daemon(sandbox: &Sandbox, args: &[&str], unsandboxed: bool) -> Ou
     outcome
 }
 
-/// Whether a living process was started for this try; a daemon keeps the command line of its script.
+/// Whether a living process was started for this try; a daemon keeps the command line of its script, which is read by
+/// thread because the first one may have ended.
 fn lives(marker: &str) -> bool {
     let living = std::fs::read_dir("/proc").expect("proc").flatten();
-    let mut lines = living.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    let threads = living.filter_map(|entry| std::fs::read_dir(entry.path().join("task")).ok());
+    let mut lines =
+        threads.flatten().flatten().filter_map(|thread| std::fs::read(thread.path().join("cmdline")).ok());
     lines.any(|line| String::from_utf8_lossy(&line).contains(marker))
 }
