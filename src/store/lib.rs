@@ -287,6 +287,9 @@ pub trait Store: Send + Sync + 'static {
     /// Returns the global number of the newest event; 0 if there is none.
     async fn newest_event(&self) -> Result<u64, StoreError>;
 
+    /// Returns the number of the newest event of a run; 0 if there is none.
+    async fn newest_run_event(&self, run: &RunId) -> Result<u64, StoreError>;
+
     /// Deletes ended runs (completed, canceled, failed) that ended before a moment, with everything that belongs to
     /// them; returns how many.
     async fn purge(&self, before_ms: i64) -> Result<u64, StoreError> {

@@ -237,6 +237,14 @@ pub async fn large_response_permit(caller: &Caller, bytes: u64) -> Result<Option
     Ok(Some(permits.into()))
 }
 
+/// Waits for the permit of a read of a complete run that is not an operation.
+///
+/// # Errors
+/// Returns `rate_limited` if too many large reads of the principal wait.
+pub async fn large_read_permit(caller: &Caller) -> Result<Option<Permit>, Error> {
+    LARGE_READS.permit(caller).await
+}
+
 /// Waits for the permit of a complete result of a tool, to be held from before it is computed until it is sent.
 ///
 /// # Errors

@@ -289,6 +289,11 @@ macro_rules! implement_store {
                 $follow!(self, tx => read::newest(tx).await)
             }
 
+            async fn newest_run_event(&self, run: &RunId) -> Result<u64, StoreError> {
+                let run = run.clone();
+                $read!(self, tx => read::newest_of_run(tx, &run).await)
+            }
+
             async fn purge_states(&self, states: &[RunState], before_ms: i64) -> Result<u64, StoreError> {
                 let mut purged = 0;
                 loop {
