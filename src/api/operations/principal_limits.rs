@@ -27,10 +27,13 @@ const CLIENT_VIEWS: Limit = Limit { what: "views of clients", running: 2, waitin
 /// Reports of the linter, each of which checks the complete catalog.
 const LINT_REPORTS: Limit = Limit { what: "reports of the linter", running: 2, waiting: 32 };
 const SEARCHES: Limit = Limit { what: "searches of runs", running: 1, waiting: 16 };
-/// Rankings with more than [`LONG_RANKING`] results: their breakdowns take up to 80 MB.
+/// Rankings with more than [`LONG_RANKING`] results, whose breakdowns take up to 80 MB, and of more than
+/// [`LONG_REQUEST_BYTES`], which may take a second each.
 const LONG_RANKINGS: Limit = Limit { what: "long rankings", running: 2, waiting: 32 };
 /// Number of results above which a ranking is long.
 const LONG_RANKING: u64 = 100;
+/// Size of the request and its filter in bytes above which a ranking is long.
+const LONG_REQUEST_BYTES: usize = 500;
 /// Calls that wait for runs or events: workbenches and scripts may share a key.
 const WAITS: Limit = Limit { what: "requests that wait", running: 64, waiting: 64 };
 const RESPONSES: Limit = Limit { what: "responses", running: 32, waiting: 64 };
@@ -183,7 +186,9 @@ pub(super) async fn operation_permit(
 }
 
 fn is_long_ranking(arguments: &Value) -> bool {
+    let length = |name: &str| arguments.get(name).and_then(Value::as_str).map_or(0, str::len);
     arguments.get("limit").and_then(Value::as_u64).is_some_and(|limit| limit > LONG_RANKING)
+        || length("intent").saturating_add(length("filter")) > LONG_REQUEST_BYTES
 }
 
 /// Waits for the permit of a call that is not an operation.
@@ -383,12 +388,15 @@ mod tests {
         let discover = super::super::operation("skill.discover").unwrap();
         let principal = Principal { name: "rankings".to_owned(), scopes: BTreeSet::new() };
         let caller = Caller { principal: Some(principal), ..Caller::anyone() };
-        let permit = async |limit: u64| {
-            operation_permit(discover, &caller, &json!({ "intent": "add numbers", "limit": limit })).await
+        let permit = async |intent: &str, limit: u64| {
+            operation_permit(discover, &caller, &json!({ "intent": intent, "limit": limit })).await
         };
-        let _running = [permit(1000).await.unwrap(), permit(LONG_RANKING + 1).await.unwrap()];
-        assert!(futures::poll!(Box::pin(permit(1000))).is_pending());
-        assert!(permit(LONG_RANKING).await.unwrap().is_some());
+        let long = "a".repeat(LONG_REQUEST_BYTES + 1);
+        let (short, long) = ("add numbers", long.as_str());
+        let _running = [permit(short, LONG_RANKING + 1).await.unwrap(), permit(long, 1).await.unwrap()];
+        assert!(futures::poll!(Box::pin(permit(short, 1000))).is_pending());
+        assert!(futures::poll!(Box::pin(permit(long, LONG_RANKING))).is_pending());
+        assert!(permit(short, LONG_RANKING).await.unwrap().is_some());
     }
 
     #[tokio::test]
