@@ -33,7 +33,7 @@ pub use lease::{LeaseHolder, RunLease};
 pub use postgres::{Postgres, PostgresAddress, PostgresOptions};
 pub use query::{QUERY_KEYS, QUERY_STATES, QueryError, RunQuery};
 pub use query_terms::{TermEffect, quoted_value, with_term, without_each_field};
-pub use sessions::{SessionHead, SessionRow, SessionUsage, Sessions};
+pub use sessions::{SessionHead, SessionOutline, SessionRow, SessionUsage, Sessions};
 pub use sqlite::{
     OpenOptions, OpenedStore, Reset, Sqlite, adopt, check_source, damage_of, has_existed, reset, restore,
 };

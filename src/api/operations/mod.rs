@@ -493,7 +493,7 @@ impl Operation {
         self
     }
 
-    /// Marks it as a read of complete runs or sessions, or of thousands of runs.
+    /// Marks it as a read of complete runs or sessions, or of thousands of runs; a change of a session reads it, too.
     fn large_read(mut self) -> Self {
         self.counts_as = CallKind::LargeRead;
         self

@@ -148,9 +148,7 @@ pub(super) async fn operation_permit(
     let Some(principal) = caller.principal.as_ref().filter(|_| operation.scope.is_some()) else {
         return Ok(None);
     };
-    let is_given = |name: &str| {
-        arguments.get(name).is_some_and(|value| value.as_str().is_some_and(|text| !text.is_empty()))
-    };
+    let is_given = |name: &str| has_text(arguments, name);
     let waits_for_events = || arguments.get("wait_ms").and_then(Value::as_u64).is_some_and(|ms| ms > 0);
     if operation.waits || waits_for_events() {
         return WAITS.permit(caller).await;
@@ -169,7 +167,7 @@ pub(super) async fn operation_permit(
         permits.push(LONG_RANKINGS.acquire(&principal.name).await?);
     }
     let limit = match operation.counts_as {
-        CallKind::Request => None,
+        CallKind::Request => is_large_read(operation.name, arguments).then_some(LARGE_READS),
         CallKind::ClientView => Some(CLIENT_VIEWS),
         CallKind::LargeRead => Some(LARGE_READS),
         CallKind::Fork => Some(FORKS),
@@ -183,6 +181,20 @@ pub(super) async fn operation_permit(
         permits.extend(Arc::clone(&ALL_FORKS).acquire_owned().await);
     }
     Ok(Some(permits.into()))
+}
+
+fn has_text(arguments: &Value, name: &str) -> bool {
+    arguments.get(name).and_then(Value::as_str).is_some_and(|text| !text.is_empty())
+}
+
+/// Returns whether these arguments make a large read of an operation that usually is none.
+fn is_large_read(operation: &str, arguments: &Value) -> bool {
+    match operation {
+        "skill.levels" => has_text(arguments, "session_id"),
+        // A confirmed script may run for long.
+        "session.tool" => !has_text(arguments, "inputs_digest"),
+        _ => false,
+    }
 }
 
 fn is_long_ranking(arguments: &Value) -> bool {
@@ -397,6 +409,26 @@ mod tests {
         assert!(futures::poll!(Box::pin(permit(short, 1000))).is_pending());
         assert!(futures::poll!(Box::pin(permit(long, LONG_RANKING))).is_pending());
         assert!(permit(short, LONG_RANKING).await.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn reads_of_sessions_are_large_reads() {
+        let principal = Principal { name: "sessions".to_owned(), scopes: BTreeSet::new() };
+        let caller = Caller { principal: Some(principal), ..Caller::anyone() };
+        let permit = async |name: &str, arguments: Value| {
+            operation_permit(super::super::operation(name).unwrap(), &caller, &arguments).await
+        };
+        let _running = [
+            permit("session.list", json!({})).await.unwrap(),
+            permit("session.tool", json!({ "session_id": "a", "tool": "skills.load" })).await.unwrap(),
+            permit("session.configure", json!({ "session_id": "a" })).await.unwrap(),
+            permit("skill.levels", json!({ "skill_id": "a", "session_id": "a" })).await.unwrap(),
+        ];
+        let say = json!({ "session_id": "a", "speaker": "user", "text": "x" });
+        assert!(futures::poll!(Box::pin(permit("session.say", say))).is_pending());
+        let script = json!({ "session_id": "a", "tool": "skills.run_script", "inputs_digest": "d" });
+        assert!(permit("session.tool", script).await.unwrap().is_some(), "it may run for long");
+        assert!(permit("skill.levels", json!({ "skill_id": "a" })).await.unwrap().is_some());
     }
 
     #[tokio::test]

@@ -445,6 +445,16 @@ macro_rules! implement_store {
                 $read!(self, tx => sessions::list(tx, owner.as_deref(), limit).await)
             }
 
+            async fn session_ids(
+                &self,
+                owner: Option<&str>,
+                part: &str,
+                limit: usize,
+            ) -> Result<Vec<String>, StoreError> {
+                let (owner, part) = (owner.map(str::to_owned), part.to_owned());
+                $read!(self, tx => sessions::ids(tx, owner.as_deref(), &part, limit).await)
+            }
+
             async fn change_session(
                 &self,
                 id: &str,
