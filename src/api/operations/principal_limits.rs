@@ -49,6 +49,8 @@ const LARGE_RESPONSES: Limit = Limit { what: "large responses", running: 8, wait
 const HUGE_RESPONSES: Limit = Limit { what: "very large responses", running: 2, waiting: 0 };
 /// Reads of complete runs and sessions, or of thousands of runs: each may take 100 MB.
 const LARGE_READS: Limit = Limit { what: "reads of complete runs and sessions", running: 4, waiting: 60 };
+/// Number of runs above which a page of a list is a large read: each may have 15 KB.
+const LONG_RUN_LIST: u64 = 100;
 /// Complete results of tools, which the protocol keeps as a tree and as text.
 const COMPLETE_RESULTS: Limit = Limit { what: "complete results", running: 2, waiting: 32 };
 /// Forks and replays, each of which copies the results of a run, up to 60 MB, while other writes wait.
@@ -187,19 +189,24 @@ fn has_text(arguments: &Value, name: &str) -> bool {
     arguments.get(name).and_then(Value::as_str).is_some_and(|text| !text.is_empty())
 }
 
+fn exceeds(arguments: &Value, name: &str, maximum: u64) -> bool {
+    arguments.get(name).and_then(Value::as_u64).is_some_and(|number| number > maximum)
+}
+
 /// Returns whether these arguments make a large read of an operation that usually is none.
 fn is_large_read(operation: &str, arguments: &Value) -> bool {
     match operation {
         "skill.levels" => has_text(arguments, "session_id"),
         // A confirmed script may run for long.
         "session.tool" => !has_text(arguments, "inputs_digest"),
+        "run.list" => exceeds(arguments, "limit", LONG_RUN_LIST),
         _ => false,
     }
 }
 
 fn is_long_ranking(arguments: &Value) -> bool {
     let length = |name: &str| arguments.get(name).and_then(Value::as_str).map_or(0, str::len);
-    arguments.get("limit").and_then(Value::as_u64).is_some_and(|limit| limit > LONG_RANKING)
+    exceeds(arguments, "limit", LONG_RANKING)
         || length("intent").saturating_add(length("filter")) > LONG_REQUEST_BYTES
 }
 
@@ -429,6 +436,20 @@ mod tests {
         let script = json!({ "session_id": "a", "tool": "skills.run_script", "inputs_digest": "d" });
         assert!(permit("session.tool", script).await.unwrap().is_some(), "it may run for long");
         assert!(permit("skill.levels", json!({ "skill_id": "a" })).await.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn four_long_lists_of_runs_are_read_at_a_time() {
+        let list = super::super::operation("run.list").unwrap();
+        let principal = Principal { name: "lists of runs".to_owned(), scopes: BTreeSet::new() };
+        let caller = Caller { principal: Some(principal), ..Caller::anyone() };
+        let permit = async |limit: u64| operation_permit(list, &caller, &json!({ "limit": limit })).await;
+        let mut running = Vec::new();
+        for _ in 0..LARGE_READS.running {
+            running.push(permit(LONG_RUN_LIST + 1).await.unwrap());
+        }
+        assert!(futures::poll!(Box::pin(permit(1000))).is_pending());
+        assert!(permit(LONG_RUN_LIST).await.unwrap().is_some());
     }
 
     #[tokio::test]
