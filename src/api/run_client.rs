@@ -10,7 +10,7 @@ use super::{
     SessionAccess, StoredArtifact, TargetChoice,
 };
 use skills_skill::AttachTarget;
-use skills_store::{RunEvent, RunFilter, RunPage, RunRecord};
+use skills_store::{RecordedDecision, RunEvent, RunFilter, RunId, RunPage, RunRecord};
 
 /// Operations on runs for all adapters. A run is named by its id, or by a unique prefix or suffix of it.
 #[async_trait]
@@ -86,6 +86,17 @@ pub trait RunClient: Send + Sync + 'static {
 
     /// Returns the global number of the newest event, from which followers start.
     async fn newest_event(&self) -> Result<u64, Error>;
+
+    /// Returns the complete id of a run and the number of its newest event. A remote service only has the complete run.
+    async fn newest_run_event(&self, run: &str) -> Result<(RunId, u64), Error> {
+        let detail = self.run(run).await?;
+        Ok((detail.run.id, detail.events.last().map_or(0, |event| event.number)))
+    }
+
+    /// Returns the decisions on a run, oldest first.
+    async fn decisions(&self, run: &str) -> Result<Vec<RecordedDecision>, Error> {
+        Ok(self.run(run).await?.decisions)
+    }
 
     /// Returns the id of the event log, which is that of the store: in another one event numbers have no meaning, and
     /// cached data about runs and sessions is invalid.

@@ -40,7 +40,7 @@ pub struct SessionSummary {
 #[serde(default, deny_unknown_fields)]
 pub struct SettingsChange {
     /// Maximum number of active skills.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 64))]
     pub cap: Option<usize>,
     /// Format of the catalog.
     pub form: Option<Form>,

@@ -77,10 +77,10 @@ pub(super) async fn follow(
     let core = &app.service.core;
     let (run, newest) = match requested {
         Some(requested) => {
-            // A run may be large: as many at the same time as other requests of the caller.
+            // As many at the same time as other requests of the caller.
             let _permit = call_permit(caller).await?;
-            let detail = core.run(&requested).await?;
-            (Some(detail.run.id), detail.events.last().map_or(0, |event| event.number))
+            let (run, newest) = core.newest_run_event(&requested).await?;
+            (Some(run), newest)
         }
         None => (None, core.newest_event().await?),
     };

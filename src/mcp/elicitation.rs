@@ -19,7 +19,7 @@ use super::caller::is_stateless;
 use super::connections::abandoned;
 use super::next_steps::NextSteps;
 use super::server::Server;
-use skills_api::operations::{Caller, Scope, operation};
+use skills_api::operations::{Caller, Scope, large_read_permit, operation};
 use skills_api::{Code, DecisionPreview, Error};
 use skills_model::Choice;
 use skills_skill::safe_text;
@@ -165,7 +165,10 @@ pub async fn about_run(
     way: ElicitationMode,
     key: Option<String>,
 ) -> Result<DecisionResult, Error> {
-    let detail = server.core().run(run).await?;
+    let detail = {
+        let _permit = large_read_permit(caller).await?;
+        server.core().run(run).await?
+    };
     // It was decided concurrently.
     let Some(preview) = detail.sheet else { return Ok(DecisionResult::Recorded) };
     let question = question(message(&preview, &server.inner().settings.onward()), form(&preview));

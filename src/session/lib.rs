@@ -34,7 +34,7 @@ pub use compose::{
 pub use delivered_bodies::{DeliveredBody, in_answers};
 pub use failure::{ScriptPreview, ToolError, ToolFailure};
 pub use payload::{Api, Payload, payload};
-pub use state::{DEFAULT_CAP, Session, SessionId, Settings};
+pub use state::{DEFAULT_CAP, MAX_CAP, Session, SessionId, Settings};
 pub use tools::{
     Compat, ListArguments, LoadArguments, ReadArguments, ReadSkillArguments, RunScriptArguments, Tool,
     ToolSpec, UnloadArguments, arguments,

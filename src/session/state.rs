@@ -14,6 +14,8 @@ use super::transcript::{Entry, MessageRole, Turn};
 
 /// Default maximum number of active skills.
 pub const DEFAULT_CAP: usize = 8;
+/// Largest maximum number of active skills: each change of a session writes the bodies of all of them.
+pub const MAX_CAP: usize = 64;
 
 /// A session's id: a UUID version 7 (RFC 9562), so that ids sort by time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

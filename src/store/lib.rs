@@ -33,7 +33,7 @@ pub use lease::{LeaseHolder, RunLease};
 pub use postgres::{Postgres, PostgresAddress, PostgresOptions};
 pub use query::{QUERY_KEYS, QUERY_STATES, QueryError, RunQuery};
 pub use query_terms::{TermEffect, quoted_value, with_term, without_each_field};
-pub use sessions::{SessionHead, SessionRow, SessionUsage, Sessions};
+pub use sessions::{SessionHead, SessionOutline, SessionRow, SessionUsage, Sessions};
 pub use sqlite::{
     OpenOptions, OpenedStore, Reset, Sqlite, adopt, check_source, damage_of, has_existed, reset, restore,
 };
@@ -286,6 +286,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Returns the global number of the newest event; 0 if there is none.
     async fn newest_event(&self) -> Result<u64, StoreError>;
+
+    /// Returns the number of the newest event of a run; 0 if there is none.
+    async fn newest_run_event(&self, run: &RunId) -> Result<u64, StoreError>;
 
     /// Deletes ended runs (completed, canceled, failed) that ended before a moment, with everything that belongs to
     /// them; returns how many.

@@ -34,13 +34,32 @@ pub struct SessionHead {
     pub changed_ms: i64,
     /// The principal who created it; `None` for the local account, and for sessions of earlier versions.
     pub owner: Option<String>,
-    /// Everything but the lines.
-    pub document: Value,
+    pub outline: SessionOutline,
     /// Number of its lines.
     pub lines: u64,
 }
 
-/// A durable store of sessions. As with runs, every method is one transaction.
+/// The part of a session's document that lists show. It is stored separately, because a document has the bodies of
+/// loaded skills.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SessionOutline {
+    /// The agent; `None` for the orchestrator.
+    pub agent: Option<String>,
+    /// Names of the loaded skills.
+    pub active: Vec<String>,
+}
+
+impl SessionOutline {
+    pub(crate) fn of(document: &Value) -> Self {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let active = document["active"].as_array().into_iter().flatten();
+        Self {
+            agent: text(&document["settings"]["agent"]),
+            active: active.filter_map(|skill| text(&skill["name"])).collect(),
+        }
+    }
+}
+
 /// What the sessions of an owner use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SessionUsage {
@@ -50,6 +69,7 @@ pub struct SessionUsage {
     pub bytes: u64,
 }
 
+/// A durable store of sessions. As with runs, every method is one transaction.
 #[async_trait]
 pub trait Sessions: Send + Sync + 'static {
     /// Stores a new session. Its owner never changes.
@@ -66,6 +86,15 @@ pub trait Sessions: Send + Sync + 'static {
 
     /// Returns at most `limit` sessions of this owner, or of all owners, most recently changed first.
     async fn sessions(&self, owner: Option<&str>, limit: usize) -> Result<Vec<SessionHead>, StoreError>;
+
+    /// Returns the ids of at most `limit` sessions of this owner, or of all owners, that begin or end with a text, most
+    /// recently changed first. Documents are not read.
+    async fn session_ids(
+        &self,
+        owner: Option<&str>,
+        part: &str,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError>;
 
     /// Replaces the document and appends lines if the session is unchanged since `version` was read; returns the new
     /// version.

@@ -68,6 +68,19 @@ async fn skills_per_call_and_transcript_size_are_limited() {
 }
 
 #[tokio::test]
+async fn maximum_of_active_skills_is_limited() {
+    let place = TestHome::new();
+    let core = place.core().await;
+    let change = |cap| SettingsChange { cap: Some(cap), ..SettingsChange::default() };
+    for cap in [0, 65, 1_000_000] {
+        assert_eq!(core.new_session(change(cap)).await.unwrap_err().code, Code::InvalidRequest, "{cap}");
+    }
+    let id = core.new_session(change(64)).await.unwrap().session_id;
+    let refused = core.configure_session(&id, change(65)).await.unwrap_err();
+    assert_eq!(refused.message, "`cap`: 65 is out of range; allowed: 1 to 64");
+}
+
+#[tokio::test]
 async fn loading_over_the_limit_or_unknown_changes_nothing() {
     let place = TestHome::new();
     let core = place.core().await;

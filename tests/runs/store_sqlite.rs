@@ -4,8 +4,9 @@ use crate::store_kit;
 use std::path::Path;
 use std::sync::Arc;
 
+use serde_json::json;
 use skills_model::{Command, RunState, Verdict};
-use skills_store::{Launch, RunFilter, RunId, Sqlite, Store, StoreError, Unavailability};
+use skills_store::{Launch, RunFilter, RunId, Sessions as _, Sqlite, Store, StoreError, Unavailability};
 use store_kit::Time;
 
 fn open(path: &Path) -> Result<skills_store::OpenedStore, StoreError> {
@@ -47,6 +48,22 @@ async fn acknowledged_writes_survive_reopening() {
     let health = second.check().await.unwrap();
     assert!(health.is_sound(), "{health:?}");
     assert_eq!((health.runs, health.events), (1, 1));
+}
+
+#[tokio::test]
+async fn lists_of_sessions_do_not_read_documents() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    let store = open(&path).unwrap().store;
+    store.create_session("a", None, json!({"active": [{"name": "old", "body": "x"}]})).await.unwrap();
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.execute_batch("UPDATE sessions SET document = 'not JSON'").unwrap();
+    assert_eq!(store.sessions(None, 10).await.unwrap()[0].outline.active, ["old"]);
+    assert_eq!(store.session_ids(None, "a", 10).await.unwrap(), ["a"]);
+    // A program of an earlier version does not update what is listed.
+    let change = r#"UPDATE sessions SET version = version + 1, document = '{"active":[{"name":"new"}]}'"#;
+    other.execute_batch(change).unwrap();
+    assert_eq!(store.sessions(None, 10).await.unwrap()[0].outline.active, ["new"]);
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Stores that are copied into others: what is filled in, and all that can be read of it.
 
 use super::*;
-use skills_store::{SessionUsage, Sessions};
+use skills_store::{SessionOutline, SessionUsage, Sessions};
 
 /// Runs in several states with decisions, signals and keys, a document and a session. No run has a lease.
 pub async fn fill<S: Store + Sessions>(store: &S) {
@@ -24,6 +24,20 @@ pub async fn fill<S: Store + Sessions>(store: &S) {
     let bytes = (r#"{"name":"b"}"#.len() + r#""line""#.len()) as u64;
     assert_eq!(store.session_usage("kim").await.unwrap(), SessionUsage { sessions: 1, bytes });
     assert_eq!(store.session_usage("lee").await.unwrap(), SessionUsage::default());
+    let document = json!({"settings": {"agent": "ops"}, "active": [{"name": "pay", "body": "x"}]});
+    store.create_session("0190-b", Some("max"), document).await.unwrap();
+    let heads = store.sessions(Some("max"), 10).await.unwrap();
+    let outline = SessionOutline { agent: Some("ops".into()), active: vec!["pay".into()] };
+    assert_eq!((heads.len(), &heads[0].outline), (1, &outline));
+    for (owner, part, expected) in [
+        (None, "90-b", &["0190-b"][..]),
+        (None, "0190-b", &["0190-b"]),
+        (Some("kim"), "0190-", &["0190-a"]),
+        (Some("kim"), "0190-b", &[]),
+        (None, "190", &[]),
+    ] {
+        assert_eq!(store.session_ids(owner, part, 10).await.unwrap(), expected, "{owner:?} {part}");
+    }
 }
 
 /// Everything that can be read of the records of [`fill`].
@@ -43,6 +57,7 @@ pub async fn contents<S: Store + Sessions>(store: &S) -> Vec<String> {
     add(&store.newest_event().await.unwrap());
     add(&store.documents("").await.unwrap());
     add(&store.session("0190-a", 0).await.unwrap());
+    add(&store.sessions(None, 10).await.unwrap());
     found
 }
 

@@ -445,6 +445,9 @@ pub async fn unknown_runs_are_named(store: &dyn Store, _: &Time) {
     let run = RunId("nowhere".into());
     assert!(store.run(&run).await.unwrap().is_none());
     assert!(store.listed_run(&run).await.unwrap().is_none());
+    assert_eq!(store.newest_run_event(&run).await.unwrap(), 0);
+    let launched = store.launch(super::launch(1)).await.unwrap().run;
+    assert_eq!(store.newest_run_event(&launched.id).await.unwrap(), 1);
     let error = store.command(&run, Command::Cancel, None, None, None).await.unwrap_err();
     assert_eq!(error.to_string(), "run `nowhere` not found");
 }

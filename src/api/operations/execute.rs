@@ -77,9 +77,8 @@ fn approval(run: &RunRecord) -> Option<Value> {
 
 /// Returns the error of a denied run, with who denied it and why.
 async fn denied(context: &CallContext, run: &RunRecord, denial: &Decision) -> Error {
-    let detail = context.service.core.run(&run.id.0).await.ok();
-    let booked = detail
-        .and_then(|detail| detail.decisions.into_iter().rev().find(|record| record.decision == *denial));
+    let decisions = context.service.core.decisions(&run.id.0).await.unwrap_or_default();
+    let booked = decisions.into_iter().rev().find(|record| record.decision == *denial);
     let by = booked.as_ref().and_then(|booked| booked.by.approver.clone());
     let notes = booked.and_then(|booked| booked.by.notes).filter(|notes| !notes.trim().is_empty());
     let who = by.as_deref().map(|name| format!(" by {name}")).unwrap_or_default();

@@ -58,8 +58,8 @@ pub use plain_schema::simplify;
 use principal_limits::CallKind;
 pub use principal_limits::{
     LARGE_BODY_BYTES, LARGE_RESPONSE_BYTES, Permit, call_permit, complete_result_permit, event_page_permit,
-    large_body_permit, large_response_permit, large_wait_permit, limited_call, response_permit,
-    stream_permit,
+    large_body_permit, large_read_permit, large_response_permit, large_wait_permit, limited_call,
+    response_permit, stream_permit,
 };
 pub use query::{from_query, to_query};
 pub use route::{Method, Route};
@@ -493,7 +493,7 @@ impl Operation {
         self
     }
 
-    /// Marks it as a read of complete runs or sessions, or of thousands of runs.
+    /// Marks it as a read of complete runs or sessions, or of thousands of runs; a change of a session reads it, too.
     fn large_read(mut self) -> Self {
         self.counts_as = CallKind::LargeRead;
         self

@@ -27,10 +27,13 @@ const CLIENT_VIEWS: Limit = Limit { what: "views of clients", running: 2, waitin
 /// Reports of the linter, each of which checks the complete catalog.
 const LINT_REPORTS: Limit = Limit { what: "reports of the linter", running: 2, waiting: 32 };
 const SEARCHES: Limit = Limit { what: "searches of runs", running: 1, waiting: 16 };
-/// Rankings with more than [`LONG_RANKING`] results: their breakdowns take up to 80 MB.
+/// Rankings with more than [`LONG_RANKING`] results, whose breakdowns take up to 80 MB, and of more than
+/// [`LONG_REQUEST_BYTES`], which may take a second each.
 const LONG_RANKINGS: Limit = Limit { what: "long rankings", running: 2, waiting: 32 };
 /// Number of results above which a ranking is long.
 const LONG_RANKING: u64 = 100;
+/// Size of the request and its filter in bytes above which a ranking is long.
+const LONG_REQUEST_BYTES: usize = 500;
 /// Calls that wait for runs or events: workbenches and scripts may share a key.
 const WAITS: Limit = Limit { what: "requests that wait", running: 64, waiting: 64 };
 const RESPONSES: Limit = Limit { what: "responses", running: 32, waiting: 64 };
@@ -46,6 +49,8 @@ const LARGE_RESPONSES: Limit = Limit { what: "large responses", running: 8, wait
 const HUGE_RESPONSES: Limit = Limit { what: "very large responses", running: 2, waiting: 0 };
 /// Reads of complete runs and sessions, or of thousands of runs: each may take 100 MB.
 const LARGE_READS: Limit = Limit { what: "reads of complete runs and sessions", running: 4, waiting: 60 };
+/// Number of runs above which a page of a list is a large read: each may have 15 KB.
+const LONG_RUN_LIST: u64 = 100;
 /// Complete results of tools, which the protocol keeps as a tree and as text.
 const COMPLETE_RESULTS: Limit = Limit { what: "complete results", running: 2, waiting: 32 };
 /// Forks and replays, each of which copies the results of a run, up to 60 MB, while other writes wait.
@@ -145,9 +150,7 @@ pub(super) async fn operation_permit(
     let Some(principal) = caller.principal.as_ref().filter(|_| operation.scope.is_some()) else {
         return Ok(None);
     };
-    let is_given = |name: &str| {
-        arguments.get(name).is_some_and(|value| value.as_str().is_some_and(|text| !text.is_empty()))
-    };
+    let is_given = |name: &str| has_text(arguments, name);
     let waits_for_events = || arguments.get("wait_ms").and_then(Value::as_u64).is_some_and(|ms| ms > 0);
     if operation.waits || waits_for_events() {
         return WAITS.permit(caller).await;
@@ -166,7 +169,7 @@ pub(super) async fn operation_permit(
         permits.push(LONG_RANKINGS.acquire(&principal.name).await?);
     }
     let limit = match operation.counts_as {
-        CallKind::Request => None,
+        CallKind::Request => is_large_read(operation.name, arguments).then_some(LARGE_READS),
         CallKind::ClientView => Some(CLIENT_VIEWS),
         CallKind::LargeRead => Some(LARGE_READS),
         CallKind::Fork => Some(FORKS),
@@ -182,8 +185,29 @@ pub(super) async fn operation_permit(
     Ok(Some(permits.into()))
 }
 
+fn has_text(arguments: &Value, name: &str) -> bool {
+    arguments.get(name).and_then(Value::as_str).is_some_and(|text| !text.is_empty())
+}
+
+fn exceeds(arguments: &Value, name: &str, maximum: u64) -> bool {
+    arguments.get(name).and_then(Value::as_u64).is_some_and(|number| number > maximum)
+}
+
+/// Returns whether these arguments make a large read of an operation that usually is none.
+fn is_large_read(operation: &str, arguments: &Value) -> bool {
+    match operation {
+        "skill.levels" => has_text(arguments, "session_id"),
+        // A confirmed script may run for long.
+        "session.tool" => !has_text(arguments, "inputs_digest"),
+        "run.list" => exceeds(arguments, "limit", LONG_RUN_LIST),
+        _ => false,
+    }
+}
+
 fn is_long_ranking(arguments: &Value) -> bool {
-    arguments.get("limit").and_then(Value::as_u64).is_some_and(|limit| limit > LONG_RANKING)
+    let length = |name: &str| arguments.get(name).and_then(Value::as_str).map_or(0, str::len);
+    exceeds(arguments, "limit", LONG_RANKING)
+        || length("intent").saturating_add(length("filter")) > LONG_REQUEST_BYTES
 }
 
 /// Waits for the permit of a call that is not an operation.
@@ -235,6 +259,14 @@ pub async fn large_response_permit(caller: &Caller, bytes: u64) -> Result<Option
     }
     permits.push(LARGE_RESPONSES.acquire(&principal.name).await?);
     Ok(Some(permits.into()))
+}
+
+/// Waits for the permit of a read of a complete run that is not an operation.
+///
+/// # Errors
+/// Returns `rate_limited` if too many large reads of the principal wait.
+pub async fn large_read_permit(caller: &Caller) -> Result<Option<Permit>, Error> {
+    LARGE_READS.permit(caller).await
 }
 
 /// Waits for the permit of a complete result of a tool, to be held from before it is computed until it is sent.
@@ -375,12 +407,49 @@ mod tests {
         let discover = super::super::operation("skill.discover").unwrap();
         let principal = Principal { name: "rankings".to_owned(), scopes: BTreeSet::new() };
         let caller = Caller { principal: Some(principal), ..Caller::anyone() };
-        let permit = async |limit: u64| {
-            operation_permit(discover, &caller, &json!({ "intent": "add numbers", "limit": limit })).await
+        let permit = async |intent: &str, limit: u64| {
+            operation_permit(discover, &caller, &json!({ "intent": intent, "limit": limit })).await
         };
-        let _running = [permit(1000).await.unwrap(), permit(LONG_RANKING + 1).await.unwrap()];
+        let long = "a".repeat(LONG_REQUEST_BYTES + 1);
+        let (short, long) = ("add numbers", long.as_str());
+        let _running = [permit(short, LONG_RANKING + 1).await.unwrap(), permit(long, 1).await.unwrap()];
+        assert!(futures::poll!(Box::pin(permit(short, 1000))).is_pending());
+        assert!(futures::poll!(Box::pin(permit(long, LONG_RANKING))).is_pending());
+        assert!(permit(short, LONG_RANKING).await.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn reads_of_sessions_are_large_reads() {
+        let principal = Principal { name: "sessions".to_owned(), scopes: BTreeSet::new() };
+        let caller = Caller { principal: Some(principal), ..Caller::anyone() };
+        let permit = async |name: &str, arguments: Value| {
+            operation_permit(super::super::operation(name).unwrap(), &caller, &arguments).await
+        };
+        let _running = [
+            permit("session.list", json!({})).await.unwrap(),
+            permit("session.tool", json!({ "session_id": "a", "tool": "skills.load" })).await.unwrap(),
+            permit("session.configure", json!({ "session_id": "a" })).await.unwrap(),
+            permit("skill.levels", json!({ "skill_id": "a", "session_id": "a" })).await.unwrap(),
+        ];
+        let say = json!({ "session_id": "a", "speaker": "user", "text": "x" });
+        assert!(futures::poll!(Box::pin(permit("session.say", say))).is_pending());
+        let script = json!({ "session_id": "a", "tool": "skills.run_script", "inputs_digest": "d" });
+        assert!(permit("session.tool", script).await.unwrap().is_some(), "it may run for long");
+        assert!(permit("skill.levels", json!({ "skill_id": "a" })).await.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn four_long_lists_of_runs_are_read_at_a_time() {
+        let list = super::super::operation("run.list").unwrap();
+        let principal = Principal { name: "lists of runs".to_owned(), scopes: BTreeSet::new() };
+        let caller = Caller { principal: Some(principal), ..Caller::anyone() };
+        let permit = async |limit: u64| operation_permit(list, &caller, &json!({ "limit": limit })).await;
+        let mut running = Vec::new();
+        for _ in 0..LARGE_READS.running {
+            running.push(permit(LONG_RUN_LIST + 1).await.unwrap());
+        }
         assert!(futures::poll!(Box::pin(permit(1000))).is_pending());
-        assert!(permit(LONG_RANKING).await.unwrap().is_some());
+        assert!(permit(LONG_RUN_LIST).await.unwrap().is_some());
     }
 
     #[tokio::test]

@@ -52,7 +52,8 @@ fn read_operations() -> Vec<Operation> {
             |context: CallContext, ask: LimitArguments| async move {
                 Ok(SessionList { sessions: context.sessions().sessions(ask.limit.min(1000)).await? })
             },
-        ),
+        )
+        .large_read(),
         Operation::new(
             "session.show",
             Route::get("/v1/sessions/{session_id}"),
@@ -131,6 +132,7 @@ fn changing() -> Vec<Operation> {
                 context.sessions().configure_session(&ask.session_id, ask.settings).await
             },
         )
+        .large_read()
         .hints(Hints { idempotent: true, ..Hints::default() }),
         Operation::new(
             "session.say",
@@ -141,7 +143,8 @@ fn changing() -> Vec<Operation> {
                 let entry = context.sessions().say(&ask.session_id, ask.speaker, &ask.text).await?;
                 Ok(AppendReply { entry })
             },
-        ),
+        )
+        .large_read(),
         Operation::new(
             "session.tool",
             Route::post("/v1/sessions/{session_id}/tools/{tool}"),

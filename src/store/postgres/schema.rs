@@ -151,6 +151,12 @@ const MIGRATIONS: &[&str] = &[
     "
     ALTER TABLE runs ADD COLUMN IF NOT EXISTS appended BIGINT NOT NULL DEFAULT 0;
 ",
+    "
+    CREATE TABLE IF NOT EXISTS session_outlines (
+        session TEXT PRIMARY KEY, version BIGINT NOT NULL, json TEXT NOT NULL
+    );
+    CREATE INDEX IF NOT EXISTS sessions_of_owner ON sessions(owner, changed_ms, id, created_ms, version);
+",
 ];
 
 /// Minimum server version that the statements require: 14.

@@ -289,6 +289,11 @@ macro_rules! implement_store {
                 $follow!(self, tx => read::newest(tx).await)
             }
 
+            async fn newest_run_event(&self, run: &RunId) -> Result<u64, StoreError> {
+                let run = run.clone();
+                $read!(self, tx => read::newest_of_run(tx, &run).await)
+            }
+
             async fn purge_states(&self, states: &[RunState], before_ms: i64) -> Result<u64, StoreError> {
                 let mut purged = 0;
                 loop {
@@ -438,6 +443,16 @@ macro_rules! implement_store {
             async fn sessions(&self, owner: Option<&str>, limit: usize) -> Result<Vec<SessionHead>, StoreError> {
                 let owner = owner.map(str::to_owned);
                 $read!(self, tx => sessions::list(tx, owner.as_deref(), limit).await)
+            }
+
+            async fn session_ids(
+                &self,
+                owner: Option<&str>,
+                part: &str,
+                limit: usize,
+            ) -> Result<Vec<String>, StoreError> {
+                let (owner, part) = (owner.map(str::to_owned), part.to_owned());
+                $read!(self, tx => sessions::ids(tx, owner.as_deref(), &part, limit).await)
             }
 
             async fn change_session(

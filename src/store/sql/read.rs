@@ -305,6 +305,13 @@ pub(crate) async fn newest<T: Tx>(tx: &T) -> Result<u64, StoreError> {
     Ok(newest.unsigned_abs())
 }
 
+/// Returns the number of the newest event of a run; 0 if there is none.
+pub(crate) async fn newest_of_run<T: Tx>(tx: &T, run: &RunId) -> Result<u64, StoreError> {
+    let sql = "SELECT coalesce(max(number), 0) FROM events WHERE run = ?1";
+    let row = tx.find("look for new events", sql, values![run]).await?;
+    row.map_or(Ok(0), |mut row| row.take(0))
+}
+
 /// Where a page begins: runs that wait for approval come first, oldest first; then all others, newest first.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Cursor {

@@ -3,8 +3,11 @@
 use serde_json::Value as Json;
 
 use super::rows::json as encode;
-use super::{Row, Tx, values};
-use crate::{SessionHead, SessionRow, SessionUsage, StoreError};
+use super::{Row, Tx, dialect, values};
+use crate::{SessionHead, SessionOutline, SessionRow, SessionUsage, StoreError};
+
+/// The index that has all columns of lists: in `SQLite`, columns after the document are read through all of its pages.
+const LISTED: &str = "sessions_of_owner";
 
 pub(crate) async fn create<T: Tx>(
     tx: &T,
@@ -20,6 +23,7 @@ pub(crate) async fn create<T: Tx>(
         values![id, now_ms, encode(document)?, owner],
     )
     .await?;
+    store_outline(tx, id, 0, document).await?;
     Ok(SessionRow {
         id: id.to_owned(),
         created_ms: now_ms,
@@ -48,26 +52,68 @@ pub(crate) async fn read<T: Tx>(tx: &T, id: &str, skip: u64) -> Result<Option<Se
     }))
 }
 
+/// Stores what lists show of a document. A program of an earlier version changes only the document, so the version of the
+/// session is stored, too.
+async fn store_outline<T: Tx>(tx: &T, id: &str, version: u64, document: &Json) -> Result<(), StoreError> {
+    tx.post(
+        "store the outline of a session",
+        "INSERT INTO session_outlines (session, version, json) VALUES (?1, ?2, ?3)
+         ON CONFLICT (session) DO UPDATE SET version = excluded.version, json = excluded.json",
+        values![id, version, encode(&SessionOutline::of(document))?],
+    )
+    .await
+}
+
 pub(crate) async fn list<T: Tx>(
     tx: &T,
     owner: Option<&str>,
     limit: usize,
 ) -> Result<Vec<SessionHead>, StoreError> {
-    let sql = "SELECT id, created_ms, changed_ms, document,
-            (SELECT count(*) FROM session_lines l WHERE l.session = s.id), owner
-        FROM sessions s WHERE CAST(?2 AS TEXT) IS NULL OR owner = ?2
-        ORDER BY changed_ms DESC, id DESC LIMIT ?1";
+    // Sessions of earlier versions have no outline: their documents are read.
+    let sql = format!(
+        "SELECT s.id, s.created_ms, s.changed_ms, o.json,
+            (SELECT count(*) FROM session_lines l WHERE l.session = s.id), s.owner,
+            CASE WHEN o.json IS NULL THEN (SELECT d.document FROM sessions d WHERE d.id = s.id) END
+        FROM (
+            SELECT id, created_ms, changed_ms, version, owner FROM sessions {}
+            WHERE CAST(?2 AS TEXT) IS NULL OR owner = ?2 ORDER BY changed_ms DESC, id DESC LIMIT ?1
+        ) s LEFT JOIN session_outlines o ON o.session = s.id AND o.version = s.version
+        ORDER BY s.changed_ms DESC, s.id DESC",
+        dialect::indexed_by(T::POSTGRES, LISTED)
+    );
     let head = |mut row: Row| {
+        let outline = match row.optional_json::<SessionOutline>(3)? {
+            Some(outline) => outline,
+            None => SessionOutline::of(&row.json::<Json>(6)?),
+        };
         Ok(SessionHead {
             id: row.take(0)?,
             created_ms: row.take(1)?,
             changed_ms: row.take(2)?,
-            document: row.json(3)?,
+            outline,
             lines: row.take(4)?,
             owner: row.take(5)?,
         })
     };
-    tx.query("list sessions", sql, values![limit, owner]).await?.into_iter().map(head).collect()
+    tx.query("list sessions", &sql, values![limit, owner]).await?.into_iter().map(head).collect()
+}
+
+/// Returns the ids that begin or end with a text.
+pub(crate) async fn ids<T: Tx>(
+    tx: &T,
+    owner: Option<&str>,
+    part: &str,
+    limit: usize,
+) -> Result<Vec<String>, StoreError> {
+    let sql = format!(
+        "SELECT s.id FROM sessions s {} WHERE (CAST(?2 AS TEXT) IS NULL OR s.owner = ?2)
+            AND (substr(s.id, 1, length(CAST(?3 AS TEXT))) = ?3
+                OR substr(s.id, length(s.id) - length(CAST(?3 AS TEXT)) + 1) = ?3)
+        ORDER BY s.changed_ms DESC, s.id DESC LIMIT ?1",
+        dialect::indexed_by(T::POSTGRES, LISTED)
+    );
+    let rows = tx.query("look for sessions", &sql, values![limit, owner, part]).await?;
+    rows.into_iter().map(|mut row| row.take(0)).collect()
 }
 
 pub(crate) async fn change<T: Tx>(
@@ -89,6 +135,7 @@ pub(crate) async fn change<T: Tx>(
     if changed == 0 {
         return Err(StoreError::SessionConflict { id: id.to_owned() });
     }
+    store_outline(tx, id, version + 1, document).await?;
     for line in lines {
         tx.post(
             "append to a session",
@@ -131,7 +178,7 @@ pub(crate) async fn usage<T: Tx>(tx: &T, owner: &str) -> Result<SessionUsage, St
 
 pub(crate) async fn purge<T: Tx>(tx: &T, before_ms: i64) -> Result<u64, StoreError> {
     let action = "purge sessions";
-    for table in ["session_lines", "session_calls"] {
+    for table in ["session_lines", "session_calls", "session_outlines"] {
         let sql =
             format!("DELETE FROM {table} WHERE session IN (SELECT id FROM sessions WHERE changed_ms < ?1)");
         tx.post(action, &sql, values![before_ms]).await?;

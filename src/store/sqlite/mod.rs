@@ -5,6 +5,7 @@ mod change_watch;
 mod guard;
 mod leftover;
 mod open;
+mod readers;
 mod reason;
 mod schema;
 mod source;
@@ -14,7 +15,7 @@ mod writer;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::watch;
@@ -24,8 +25,8 @@ use super::{Clock, Clocks, CommitObserver, Places, Unavailability};
 use crate::sql::methods::{implement_store, prelude::*};
 use change_watch::ChangeWatch;
 pub use open::{OpenOptions, OpenedStore, Reset, adopt, has_existed, reset, restore};
+use readers::{ReadFile, Readers};
 use reason::Reason;
-use skills_base::sync::MutexExt as _;
 pub use source::check_source;
 pub(crate) use source::{Batch, Source};
 pub use storage::damage_of;
@@ -42,10 +43,10 @@ const POLL_BLIND: Duration = Duration::from_millis(100);
 /// The embedded store.
 pub struct Sqlite {
     place: String,
-    /// A read connection; `None` in memory, where reads use the writer's: two connections that share a cache see each
+    /// The read connections; `None` in memory, where reads use the writer's: two connections that share a cache see each
     /// other's uncommitted changes. Closed before the writer's, because only a connection that writes checkpoints the
     /// log when it is the last to close.
-    reader: Option<Arc<Mutex<Connection>>>,
+    readers: Option<Arc<Readers>>,
     /// `None` if the file is read-only.
     writer: Option<Writer>,
     health: Arc<WriteHealth>,
@@ -139,10 +140,15 @@ impl Sqlite {
             notify(commits.clone()),
             observer.clone(),
         )?;
+        let readers = reader.zip(path).map(|(reader, path)| {
+            let (path, place, identity) = (path.to_owned(), place.clone(), identity.clone());
+            let file = ReadFile { path, place, immutable: false, identity, guard: file.clone() };
+            Arc::new(Readers::new(reader, file))
+        });
         let foreign = path.and_then(|path| ChangeWatch::watch(path, notify(commits)));
         Ok(Self {
             place,
-            reader: reader.map(|reader| Arc::new(Mutex::new(reader))),
+            readers,
             writer: Some(writer),
             health,
             committed,
@@ -173,9 +179,16 @@ impl Sqlite {
         clocks: Clocks,
     ) -> Result<Self, StoreError> {
         let identity = identity_of(&connection, place)?;
+        let file = ReadFile {
+            path: path.to_owned(),
+            place: place.to_owned(),
+            immutable,
+            identity: identity.clone(),
+            guard: None,
+        };
         Ok(Self {
             place: place.to_owned(),
-            reader: Some(Arc::new(Mutex::new(connection))),
+            readers: Some(Arc::new(Readers::new(connection, file))),
             writer: None,
             health: Arc::default(),
             committed: watch::channel(0).1,
@@ -241,15 +254,16 @@ impl Sqlite {
         work: impl FnOnce(Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let now = self.clocks.now();
-        let Some(reader) = self.reader.clone() else {
+        let Some(readers) = &self.readers else {
             return self.writer()?.alone(move |connection| work(Transaction::new(connection, now))).await;
         };
+        let reader = readers.acquire().await?;
         tokio::task::spawn_blocking(move || {
-            let connection = reader.locked();
+            let connection = reader.connection()?;
             let _moment = connection
                 .unchecked_transaction()
                 .map_err(|e| failed("begin to read the store".into(), &e))?;
-            work(Transaction::new(&connection, now))
+            work(Transaction::new(connection, now))
         })
         .await
         .map_err(|e| failed("read the store".into(), &e))?
@@ -264,7 +278,7 @@ impl Sqlite {
     async fn probe_storage(&self) -> Result<(), StoreError> {
         self.writer()?;
         let mut looked = Ok(());
-        if let (Some(path), Some(_)) = (self.path.clone(), &self.reader) {
+        if let (Some(path), Some(_)) = (self.path.clone(), &self.readers) {
             let (place, identity, file) = (self.place.clone(), self.identity.clone(), self.file.clone());
             let look = move || {
                 // Before a connection is opened, which would create missing files.

@@ -138,6 +138,9 @@ const MIGRATIONS: &[&str] = &["
     CREATE INDEX runs_free ON runs(started_by, seq) WHERE state = 'pending' AND held = 0;
 ", "
     ALTER TABLE runs ADD COLUMN appended INTEGER NOT NULL DEFAULT 0;
+", "
+    CREATE TABLE session_outlines (session TEXT PRIMARY KEY, version INTEGER NOT NULL, json TEXT NOT NULL);
+    CREATE INDEX sessions_of_owner ON sessions(owner, changed_ms, id, created_ms, version);
 "];
 
 /// The newest checkpoints of active runs, for a writing connection.

@@ -96,6 +96,22 @@ async fn event_stream_of_a_run_starts_and_resumes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn event_stream_does_not_read_the_complete_run() {
+    let test_server = TestServer::open().await;
+    let run = test_server.waiting().await;
+    let path = format!("/v1/runs/{run}/events");
+    let last = test_server.get(&path).await.json()["events"].as_array().unwrap().len();
+    let reads = async || {
+        test_server.call("skill.diagnostics", json!({})).await.json()["operations"]["run"]["calls"].clone()
+    };
+    let before = reads().await;
+    let mut stream = Stream::open(&test_server, &format!("{path}?after={last}"), None).await;
+    let ready = stream.next().await.unwrap();
+    assert_eq!((ready.kind.as_str(), &ready.data["newest"]), ("ready", &json!(last)));
+    assert_eq!(reads().await, before, "the complete run takes time and memory from other readers");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn event_stream_starts_now_or_at_a_number() {
     let test_server = TestServer::open().await;
     let run = test_server.waiting().await;

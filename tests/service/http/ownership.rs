@@ -151,6 +151,15 @@ async fn sessions_of_earlier_databases_have_no_owner() {
     }
     let shown = call(&test_server, &admin, "session.show", show.clone()).await;
     assert!(shown.status == 200 && shown.body.contains("kept from before"), "{}", shown.body);
+    let listed = call(&test_server, &admin, "session.list", json!({})).await.json();
+    assert_eq!(
+        (&listed["sessions"][0]["session_id"], &listed["sessions"][0]["entries"]),
+        (&json!(session), &json!(1))
+    );
+    assert_eq!(
+        call(&test_server, &admin, "session.show", json!({ "session_id": "fe9f6d5f0e" })).await.status,
+        200
+    );
     assert_eq!(test_server.core.session(session).await.unwrap().transcript.len(), 1);
     let made = call(&test_server, &ana, "session.new", json!({})).await.json();
     assert_eq!(made["owner"], "ana");

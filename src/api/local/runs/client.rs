@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use super::super::Local;
+use super::find;
 use super::lease_holder::with_holder;
 use crate::operations::{CheckpointList, Principal, RunObserver};
 use crate::{
@@ -12,7 +13,7 @@ use crate::{
     SessionAccess, StoredArtifact, TargetChoice,
 };
 use skills_skill::AttachTarget;
-use skills_store::{RunEvent, RunFilter, RunPage, RunRecord};
+use skills_store::{RecordedDecision, RunEvent, RunFilter, RunId, RunPage, RunRecord};
 
 #[async_trait]
 impl RunClient for Local {
@@ -81,6 +82,19 @@ impl RunClient for Local {
 
     async fn newest_event(&self) -> Result<u64, Error> {
         Ok(self.runs.store.runtime().await?.store.newest_event().await?)
+    }
+
+    async fn newest_run_event(&self, run: &str) -> Result<(RunId, u64), Error> {
+        let runtime = self.runs.store.runtime().await?;
+        let run = find::listed(&*runtime.store, run).await?.id;
+        let newest = runtime.store.newest_run_event(&run).await?;
+        Ok((run, newest))
+    }
+
+    async fn decisions(&self, run: &str) -> Result<Vec<RecordedDecision>, Error> {
+        let runtime = self.runs.store.runtime().await?;
+        let run = find::listed(&*runtime.store, run).await?.id;
+        Ok(runtime.store.decisions(&run).await?)
     }
 
     async fn event_log(&self) -> Result<String, Error> {

@@ -353,6 +353,10 @@ impl Store for ObservedStore {
         self.inner.newest_event().await
     }
 
+    async fn newest_run_event(&self, run: &RunId) -> Result<u64, StoreError> {
+        self.inner.newest_run_event(run).await
+    }
+
     async fn purge_states(&self, states: &[RunState], before_ms: i64) -> Result<u64, StoreError> {
         self.inner.purge_states(states, before_ms).await
     }

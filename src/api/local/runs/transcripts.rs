@@ -8,6 +8,7 @@ use crate::local::sessions;
 use crate::{Code, Error, SessionAccess, TargetChoice};
 use skills_session::{Entry, Session, Turn};
 use skills_skill::AttachTarget;
+use skills_store::SessionHead;
 
 /// Prefix of a reference to a transcript.
 const PREFIX: &str = "session:";
@@ -58,21 +59,16 @@ pub(super) async fn choices(
     access: &SessionAccess,
 ) -> Result<Vec<TargetChoice>, Error> {
     let heads = runtime.sessions.sessions(access.only(), MAX_OFFERED_SESSIONS).await?;
-    heads
-        .into_iter()
-        .filter(|head| head.lines > 0)
-        .map(|head| {
-            let (id, lines, changed) = (head.id.clone(), head.lines, head.changed_ms);
-            let (_, active) = sessions::head(head)?;
-            let names: Vec<&str> = active.iter().map(|skill| skill.name.as_str()).collect();
-            let with = if names.is_empty() { "no skills loaded".to_owned() } else { names.join(", ") };
-            Ok(TargetChoice {
-                target_ref: format!("{PREFIX}{id}"),
-                label: format!("{}, {with}", entries(lines)),
-                at_ms: Some(changed),
-            })
-        })
-        .collect()
+    let choice = |head: SessionHead| {
+        let names = head.outline.active.join(", ");
+        let with = if names.is_empty() { "no skills loaded".to_owned() } else { names };
+        TargetChoice {
+            target_ref: format!("{PREFIX}{}", head.id),
+            label: format!("{}, {with}", entries(head.lines)),
+            at_ms: Some(head.changed_ms),
+        }
+    };
+    Ok(heads.into_iter().filter(|head| head.lines > 0).map(choice).collect())
 }
 
 fn entries(count: u64) -> String {

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
+use super::LocalSessions;
+use super::session_store::find_id;
 use super::tools::HostGrants;
-use super::{LocalSessions, find};
 use crate::{
     AgentView, BudgetView, Code, ComposedView, Error, LevelsView, SessionAccess, SessionClient,
     SessionSummary, SessionView, SettingsChange, SharedSessionClient, ToolAnswer,
@@ -64,7 +65,7 @@ impl AccessibleSessions {
     /// Returns `not_found` for a session of another owner, as for one that never existed.
     async fn permitted(&self, requested: &str) -> Result<String, Error> {
         let database = self.sessions.stored.database().await?;
-        Ok(find(&*database, &self.sessions.stored.transcripts, &self.access, requested).await?.id.0)
+        find_id(&*database, &self.access, requested).await
     }
 }
 

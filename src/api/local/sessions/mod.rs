@@ -29,8 +29,8 @@ use crate::{
 };
 use skills_base::audit::Recorder;
 use skills_runs::{MAX_JSON_VALUES, has_few_values};
-use skills_session::{Active, Api, MessageRole, Payload, Session, SessionId, Settings, Tool, Turn};
-use skills_store::{Sessions, StoreError};
+use skills_session::{Active, Api, MAX_CAP, MessageRole, Payload, Session, SessionId, Settings, Tool, Turn};
+use skills_store::{SessionHead, Sessions, StoreError};
 
 use self::access::AccessibleSessions;
 pub(super) use self::agents::AgentFolders;
@@ -38,8 +38,8 @@ pub(super) use self::catalog::ClientLists;
 pub(super) use self::catalog_cache::{ComposedCatalogs, Views};
 use self::composition::Composer;
 use self::script::Scripts;
+pub(super) use self::session_store::find;
 use self::session_store::{LastCall, broken, decode, encode};
-pub(super) use self::session_store::{find, head};
 use self::tools::{HostGrants, SessionTools};
 pub(super) use self::transcripts::Transcripts;
 
@@ -210,24 +210,25 @@ impl LocalSessions {
     /// Returns the sessions of this owner, or of all owners.
     async fn sessions_of(&self, owner: Option<&str>, limit: usize) -> Result<Vec<SessionSummary>, Error> {
         let heads = self.stored.database().await?.sessions(owner, limit).await?;
-        heads
-            .into_iter()
-            .map(|head| {
-                let (session_id, created_ms, changed_ms) =
-                    (head.id.clone(), head.created_ms, head.changed_ms);
-                let (entries, owner) = (head.lines, head.owner.clone());
-                let (settings, active) = self::head(head)?;
-                let active = active.into_iter().map(|skill| skill.name).collect();
-                let agent = settings.agent;
-                Ok(SessionSummary { session_id, created_ms, changed_ms, active, agent, entries, owner })
-            })
-            .collect()
+        let summary = |head: SessionHead| SessionSummary {
+            session_id: head.id,
+            created_ms: head.created_ms,
+            changed_ms: head.changed_ms,
+            active: head.outline.active,
+            agent: head.outline.agent,
+            entries: head.lines,
+            owner: head.owner,
+        };
+        Ok(heads.into_iter().map(summary).collect())
     }
 
     fn checked(&self, settings: &mut Settings, change: SettingsChange) -> Result<(), Error> {
         let SettingsChange { cap, form, instructions, locations, client, window, agent, compat } = change;
-        if cap == Some(0) {
-            return Err(Error::new(Code::InvalidRequest, "`cap`: 0 is out of range; allowed: 1 or more"));
+        // Sessions of earlier versions may have a larger one, which they keep.
+        let is_changed = |cap: &usize| *cap != settings.cap;
+        if let Some(cap) = cap.filter(is_changed).filter(|cap| !(1..=MAX_CAP).contains(cap)) {
+            let message = format!("`cap`: {cap} is out of range; allowed: 1 to {MAX_CAP}");
+            return Err(Error::new(Code::InvalidRequest, message));
         }
         window_in_range(window)?;
         let named = |text: String| if text.is_empty() { None } else { Some(text) };

@@ -12,10 +12,10 @@ use crate::{Code, DescriptionChanges, Error, SessionAccess, SettingChanged, Sinc
 use skills_session::{
     Active, Composed, ComposedPart, Entry, Form, Instructions, PartKind, Session, SessionId, Settings,
 };
-use skills_store::{SessionHead, SessionRow, Sessions};
+use skills_store::{SessionRow, Sessions};
 
-/// Maximum number of sessions searched for a prefix or suffix of an id.
-const LOOKED_AT: usize = 1_000;
+/// Maximum number of sessions listed for an ambiguous id.
+const MAX_MATCHES: usize = 20;
 /// Minimum number of characters of an abbreviated id.
 const MIN_COUNT: usize = 3;
 
@@ -127,12 +127,6 @@ pub(super) fn broken(id: &str, error: &serde_json::Error) -> Error {
     Error::new(Code::InternalError, format!("cannot read session {id} from the store: {error}"))
 }
 
-/// Returns settings and active skills of a session in a list.
-pub(in crate::local) fn head(head: SessionHead) -> Result<(Settings, Vec<Active>), Error> {
-    let document: Document = serde_json::from_value(head.document).map_err(|e| broken(&head.id, &e))?;
-    Ok((document.settings, document.active))
-}
-
 /// Decodes a session of which the first entries are known.
 pub(super) fn decode(row: SessionRow, mut transcript: Vec<Arc<Entry>>) -> Result<Session, Error> {
     let document: Document = serde_json::from_value(row.document).map_err(|e| broken(&row.id, &e))?;
@@ -194,20 +188,33 @@ pub(in crate::local) async fn find(
     {
         return Ok(session);
     }
-    let heads = database.sessions(access.only(), LOOKED_AT).await?;
-    let fits =
-        |id: &str| requested.len() >= MIN_COUNT && (id.starts_with(requested) || id.ends_with(requested));
-    let found: Vec<&str> = heads.iter().map(|head| head.id.as_str()).filter(|id| fits(id)).collect();
-    match found.as_slice() {
-        [one] => read(database, transcripts, one)
-            .await?
-            .ok_or_else(|| Error::new(Code::NotFound, format!("session {one} no longer exists"))),
-        [] => Err(Error::new(Code::NotFound, format!("session `{requested}` not found"))),
-        several => Err(Error::new(
+    let id = find_id(database, access, requested).await?;
+    read(database, transcripts, &id)
+        .await?
+        .ok_or_else(|| Error::new(Code::NotFound, format!("session {id} no longer exists")))
+}
+
+/// Like [`find`], but returns the complete id and does not read the session.
+pub(super) async fn find_id(
+    database: &dyn Sessions,
+    access: &SessionAccess,
+    requested: &str,
+) -> Result<String, Error> {
+    let mut found = database.session_ids(access.only(), requested, MAX_MATCHES).await?;
+    if let Some(at) = found.iter().position(|id| id == requested) {
+        return Ok(found.swap_remove(at));
+    }
+    if requested.len() < MIN_COUNT {
+        found.clear();
+    }
+    match found.len() {
+        1 => Ok(found.swap_remove(0)),
+        0 => Err(Error::new(Code::NotFound, format!("session `{requested}` not found"))),
+        _ => Err(Error::new(
             Code::InvalidRequest,
             format!(
                 "{requested} matches several sessions: {}; use a longer part of the id",
-                several.join(", ")
+                found.join(", ")
             ),
         )),
     }

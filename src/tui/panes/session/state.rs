@@ -17,7 +17,7 @@ use skills_api::{
     Code, ComposedView, LevelsView, LoadedFrom, SessionView, SettingsChange, SkillDetail, SkillDrift,
 };
 use skills_registry::Catalog;
-use skills_session::{Active, Api, ToolError};
+use skills_session::{Active, Api, MAX_CAP, ToolError};
 
 /// The state of the session, of its next call and of the active skill under the cursor.
 #[derive(Default)]
@@ -225,7 +225,7 @@ impl SessionState {
         let Some(session) = &self.session else { return SettingsChange::default() };
         let settings = session.settings.clone();
         SettingsChange {
-            cap: Some(settings.cap),
+            cap: Some(settings.cap.min(MAX_CAP)),
             form: Some(settings.form),
             instructions: Some(settings.instructions),
             locations: Some(settings.locations),
