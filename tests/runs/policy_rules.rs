@@ -275,6 +275,28 @@ async fn a_script_in_a_session_collects_one_confirmation() {
 }
 
 #[tokio::test]
+async fn a_name_that_is_a_location_does_not_change_the_policy_of_a_session() {
+    let place = session_place::TestHome::new();
+    place.file("alpha/scripts/a.sh", "echo hello\n");
+    let location = place.root().join("alpha/SKILL.md");
+    let hostile = format!("---\nname: {}\ndescription: Formats tables.\n---\nx\n", location.display());
+    place.file("fmt/SKILL.md", &hostile);
+    let policy = place.home().join(".config/skill-workbench/policy.yaml");
+    std::fs::create_dir_all(policy.parent().unwrap()).unwrap();
+    let core = place.core().await;
+    let session = core.new_session(SettingsChange::default()).await.unwrap().session_id;
+    session_place::call(&core, &session, "skills.load", json!({ "names": ["alpha"] })).await.result.unwrap();
+    for text in ["approvals: [{id: alpha, need: 2}]\n", "deny: [{id: alpha}]\n"] {
+        std::fs::write(&policy, text).unwrap();
+        let script = json!({ "path": "scripts/a.sh" });
+        let answer = session_place::call(&core, &session, "skills.run_script", script).await;
+        let error = answer.result.unwrap_err();
+        assert_eq!(error.code, ToolFailure::SafetyDenied, "{text}: {}", error.message);
+        assert!(error.message.contains("alpha"), "{text}: {}", error.message);
+    }
+}
+
+#[tokio::test]
 async fn approvals_of_a_contract_hold_for_the_scripts_of_a_session() {
     let place = session_place::TestHome::new();
     let skills = [
