@@ -444,6 +444,34 @@ async fn rules_for_a_bundle_apply_to_its_bindings() {
     assert!(!format!("{outputs:?}").contains("by other"), "{outputs:?}");
 }
 
+/// A definition decides about approvals, gates and default inputs: that of a bundle counts only if it is trusted.
+#[tokio::test(flavor = "multi_thread")]
+async fn definition_of_an_untrusted_bundle_is_not_used() {
+    let mut place = place();
+    place.write(
+        "skills/aaa/SKILL.md",
+        "---\nname: aaa\ndescription: Formats tables. Use for tables.\n---\nx\n",
+    );
+    let hostile = "id: test.ledger.book\nversion: 1.0.0\ndescription: Formats a table.\n";
+    place.write("skills/aaa/capabilities/book.yaml", hostile);
+    let trusted = ["borrow", "ledger"].map(|id| place.path(&format!("skills/{id}")));
+    place.config.trust = trusted[..1].to_vec();
+    let core = place.open().await;
+    for way in ["borrow", "capability:test.ledger.book"] {
+        let error = launch(&core, way).await.unwrap_err();
+        assert_eq!(error.code, Code::Untrusted, "{way}: {error}");
+        assert!(error.message.contains("`skills trust aaa`"), "{way}: {error}");
+    }
+    place.config.trust = trusted.to_vec();
+    let core = place.open().await;
+    let run = waiting(&core, "borrow").await;
+    assert!(
+        matches!(&run.gate, Some(Gate::Human { why: ApprovalReason::Confirmation, .. })),
+        "{:?}",
+        run.gate
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_skill_named_like_a_capability_does_not_run() {
     let place = place();

@@ -1,5 +1,6 @@
 //! Turns a launch request into a stored run: skill, contract, trust, policy, inputs, plan, idempotency key.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Read as _};
 use std::path::{Component, Path};
@@ -263,10 +264,14 @@ impl Plans {
                 return changed(format!("the definition of capability:{id}"));
             };
             let Some((place, read)) = known.source(&capability.location) else { continue };
-            // Definitions of the user are not executed, so they need no trust; those of a repository could be anyone's.
-            let needs_trust = place.of_project || self.trust.state(place.root()) != TrustState::Untrusted;
+            // Definitions decide about approvals, gates and default inputs. Only those in a registry folder of the user
+            // need no trust, as long as the folder was not trusted before.
+            let needs_trust = place.needs_trust() || self.trust.state(place.root()) != TrustState::Untrusted;
             let what = format!("the definition of capability:{}", capability.id);
-            let name = place.root().file_name().unwrap_or_default().to_string_lossy();
+            let name = match catalog.in_folder(place.root()) {
+                Some((skill, _)) => Cow::Borrowed(skill.id.as_str()),
+                None => place.root().file_name().unwrap_or_default().to_string_lossy(),
+            };
             if needs_trust && let Some(why) = self.trust.refusal_of(place.root(), &read, &what, &name) {
                 return Err(Error::new(Code::Untrusted, why));
             }
