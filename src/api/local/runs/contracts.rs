@@ -162,10 +162,7 @@ impl ByContractId {
         of_own: bool,
     ) -> Result<Option<SkillContract>, Error> {
         if of_own {
-            let is_named = |(skill, root, lost): &(&Arc<Skill>, usize, &SkillId)| {
-                is_own_root(catalog, *root) && (lost.as_str() == id || skill.id.as_str() == id)
-            };
-            if let Some((skill, ..)) = candidates(catalog).find(is_named) {
+            if let Some(skill) = catalog.own_skill(id) {
                 return Ok(read(skill).ok());
             }
             if let Some(found) = self.by_own_id(catalog, id, |ids| &ids.own)? {

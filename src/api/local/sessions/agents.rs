@@ -1,4 +1,5 @@
-//! The agents of this installation: `agents/*.yaml` next to the skills of each root, and in the project.
+//! The agents of this installation: `agents/*.yaml` next to the skills of each root, and in the project. Those of the
+//! user come first: a project cannot replace one.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +7,7 @@ use crate::local::skills::Skills;
 use crate::{AgentView, Code, Error, names};
 use skills_base::files::{Folder, OpenError};
 use skills_config::quoted;
-use skills_session::{Agent, call_order, parse_agent};
+use skills_session::{Agent, call_order, escape_tags, parse_agent};
 
 /// Folder of the agents, next to the skills of a root and in the project.
 const FOLDER: &str = "agents";
@@ -27,16 +28,16 @@ pub(in crate::local) struct AgentFolders {
 }
 
 impl AgentFolders {
-    /// Returns every agent by id; the first of a name wins, as with skills. A file that cannot be read is listed with
-    /// the reason, under its file name.
+    /// Returns every agent by id; of several with the same id the first, which states the others as problems. A file that
+    /// cannot be read is listed with the reason, under its file name.
     pub(super) fn views(&self) -> Vec<AgentView> {
         let Agents { mut found, unreadable } = self.found();
         for (location, definition, why) in unreadable {
             let id = location.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             if !found.iter().any(|known| known.agent.id == id) {
                 let agent = Agent { id, ..Agent::default() };
-                let problems = vec![why];
-                found.push(AgentView { agent, location, definition, problems, composed: Vec::new() });
+                let (problems, composed) = (vec![why], Vec::new());
+                found.push(AgentView { agent, location, of_project: false, definition, problems, composed });
             }
         }
         found.sort_by(|a, b| a.agent.id.cmp(&b.agent.id));
@@ -46,7 +47,7 @@ impl AgentFolders {
     fn found(&self) -> Agents {
         let catalog = self.skills.registry.snapshot();
         let (mut found, mut unreadable): (Vec<AgentView>, Vec<_>) = (Vec::new(), Vec::new());
-        for above in self.places() {
+        for (above, of_project) in self.places() {
             // As with bundles, a link is followed if it stays beneath the root.
             let Ok(opened) = Folder::follow(&above) else { continue };
             let names = match definitions(&opened) {
@@ -73,7 +74,8 @@ impl AgentFolders {
                         continue;
                     }
                 };
-                if found.iter().any(|known| known.agent.id == agent.id) {
+                if let Some(known) = found.iter_mut().find(|known| known.agent.id == agent.id) {
+                    known.problems.push(format!("{} has the same id and is not used", location.display()));
                     continue;
                 }
                 let problems = agent
@@ -82,21 +84,29 @@ impl AgentFolders {
                     .filter(|name| catalog.by_id(name).is_none() && self.skills.resolve(name).is_err())
                     .map(|name| format!("it uses the skill {name}, which does not exist"))
                     .collect();
-                let composed = call_order(Some(&agent));
-                found.push(AgentView { agent, location, definition: Some(source), problems, composed });
+                let (composed, definition) = (call_order(Some(&agent)), Some(source));
+                found.push(AgentView { agent, location, of_project, definition, problems, composed });
             }
         }
         Agents { found, unreadable }
     }
 
-    /// Returns an agent.
+    /// Returns an agent as its calls use it: without our tags in the text of a project, and with the user's own skills in
+    /// an agent of the user.
     ///
     /// # Errors
     /// Returns `not_found` with similar ids; `invalid_configuration` for a file of that name that cannot be read.
     pub(super) fn find(&self, id: &str) -> Result<Agent, Error> {
         let Agents { found: all, unreadable } = self.found();
         if let Some(found) = all.iter().find(|view| view.agent.id == id) {
-            return Ok(found.agent.clone());
+            let (agent, catalog) = (found.agent.clone(), self.skills.snapshot());
+            if found.of_project {
+                let (prompt, instructions) = (escape_tags(&agent.prompt), escape_tags(&agent.instructions));
+                return Ok(Agent { prompt, instructions, ..agent });
+            }
+            let own =
+                |name: &String| catalog.own_skill(name).map_or_else(|| name.clone(), |s| s.id.to_string());
+            return Ok(Agent { uses_skills: agent.uses_skills.iter().map(own).collect(), ..agent });
         }
         if let Some((location, ..)) =
             unreadable.iter().find(|(location, ..)| location.file_stem().is_some_and(|stem| stem == id))
@@ -116,12 +126,17 @@ impl AgentFolders {
         agent.uses_skills.iter().map(id).collect()
     }
 
-    /// The folders that may have a folder of agents.
-    fn places(&self) -> Vec<PathBuf> {
+    /// The folders that may have a folder of agents, and whether they are of a project; those of the user first.
+    fn places(&self) -> Vec<(PathBuf, bool)> {
         let catalog = self.skills.registry.snapshot();
-        let mut folders = vec![self.skills.config.cwd.clone()];
-        folders.extend(catalog.roots.iter().map(|root| root.path.clone()));
-        folders.dedup();
+        let (of_projects, own): (Vec<_>, Vec<_>) = catalog.roots.iter().partition(|root| root.of_project);
+        let mut folders: Vec<(PathBuf, bool)> = own.iter().map(|root| (root.path.clone(), false)).collect();
+        let others = of_projects.iter().map(|root| &root.path);
+        for folder in std::iter::once(&self.skills.config.cwd).chain(others) {
+            if !folders.iter().any(|(known, _)| known == folder) {
+                folders.push((folder.clone(), true));
+            }
+        }
         folders
     }
 }
