@@ -23,7 +23,7 @@ const MAX_COMPARED_BYTES: usize = 256;
 const MAX_COMPARED_SKILL_BYTES: usize = 64;
 
 /// Returns the skill that `requested` names: by its id, else its location, else its name. `place` is `requested` as an
-/// absolute path; a text with a path separator is no name.
+/// absolute path; a text with a path separator is not a name.
 ///
 /// # Errors
 /// Returns `not_found` with similar names; `invalid_request` for a name that several skills have, listing their ids.
