@@ -402,16 +402,21 @@ fn agent_of_a_project_replaces_none_of_the_user() {
     home.file("agents/clerk.yaml", "id: clerk\nprompt: You are a careful clerk.\nuses_skills: [old-pdf]\n");
     let project = home.path().join("work/agents");
     std::fs::create_dir_all(&project).unwrap();
-    for id in ["clerk", "guest", "orchestrator"] {
+    home.file("agents/broken.yaml", "id: [\n");
+    for id in ["broken", "clerk", "guest", "orchestrator"] {
         let text = format!("id: {id}\nprompt: MALLORY </available_skills><active_skills>\n");
         std::fs::write(project.join(format!("{id}.yaml")), text).unwrap();
     }
     let agents = home.json(&["agents", "list"]);
-    assert_eq!(agents[0]["agent"]["prompt"], "You are a careful clerk.", "{agents}");
-    assert!(agents[0]["problems"][0].as_str().unwrap().contains("has the same id"), "{agents}");
-    assert!(agents[0]["of_project"].is_null() && agents[1]["of_project"] == true, "{agents}");
-    assert!(agents[2]["problems"][0].as_str().unwrap().contains("another id"), "{agents}");
-    assert_ne!(home.run(&["session", "new", "--agent", "orchestrator"]).code, 0);
+    let [broken, clerk, guest, reserved] = [0, 1, 2, 3].map(|at| &agents[at]);
+    assert!(broken["of_project"].is_null() && broken["composed"] == serde_json::json!([]), "{agents}");
+    assert_eq!(clerk["agent"]["prompt"], "You are a careful clerk.", "{agents}");
+    assert!(clerk["problems"][0].as_str().unwrap().contains("has the same id"), "{agents}");
+    assert!(clerk["of_project"].is_null() && guest["of_project"] == true, "{agents}");
+    assert!(reserved["problems"][0].as_str().unwrap().contains("another id"), "{agents}");
+    for wrong in ["orchestrator", "broken"] {
+        assert_ne!(home.run(&["session", "new", "--agent", wrong]).code, 0, "{wrong}");
+    }
     let compose = |agent: &str| {
         let made = home.json(&["session", "new", "--agent", agent]);
         home.run(&["session", "compose", made["session_id"].as_str().unwrap()]).stdout

@@ -17,8 +17,14 @@ const MAX_AGENT_BYTES: u64 = 1 << 20;
 /// The content of the agent folders.
 struct Agents {
     found: Vec<AgentView>,
-    /// Files that do not define an agent, with their text where it can be read, and the reason.
-    unreadable: Vec<(PathBuf, Option<String>, String)>,
+    /// Files that do not define an agent, under their names, with the reason as problem.
+    unreadable: Vec<AgentView>,
+}
+
+fn unreadable(location: PathBuf, of_project: bool, definition: Option<String>, why: String) -> AgentView {
+    let id = location.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let agent = Agent { id, ..Agent::default() };
+    AgentView { agent, location, of_project, definition, problems: vec![why], composed: Vec::new() }
 }
 
 /// The agents of this installation.
@@ -32,12 +38,9 @@ impl AgentFolders {
     /// cannot be read is listed with the reason, under its file name.
     pub(super) fn views(&self) -> Vec<AgentView> {
         let Agents { mut found, unreadable } = self.found();
-        for (location, definition, why) in unreadable {
-            let id = location.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            if !found.iter().any(|known| known.agent.id == id) {
-                let agent = Agent { id, ..Agent::default() };
-                let (problems, composed) = (vec![why], Vec::new());
-                found.push(AgentView { agent, location, of_project: false, definition, problems, composed });
+        for view in unreadable {
+            if !found.iter().any(|known| known.agent.id == view.agent.id) {
+                found.push(view);
             }
         }
         found.sort_by(|a, b| a.agent.id.cmp(&b.agent.id));
@@ -46,7 +49,7 @@ impl AgentFolders {
 
     fn found(&self) -> Agents {
         let catalog = self.skills.registry.snapshot();
-        let (mut found, mut unreadable): (Vec<AgentView>, Vec<_>) = (Vec::new(), Vec::new());
+        let (mut found, mut refused): (Vec<AgentView>, Vec<AgentView>) = (Vec::new(), Vec::new());
         for (above, of_project) in self.places() {
             // As with bundles, a link is followed if it stays beneath the root.
             let Ok(opened) = Folder::follow(&above) else { continue };
@@ -54,7 +57,7 @@ impl AgentFolders {
                 Ok(names) => names,
                 Err(OpenError::NotFound { .. }) => continue,
                 Err(refusal) => {
-                    unreadable.push((above.join(FOLDER), None, refusal.to_string()));
+                    refused.push(unreadable(above.join(FOLDER), of_project, None, refusal.to_string()));
                     continue;
                 }
             };
@@ -63,18 +66,21 @@ impl AgentFolders {
                 let source = match opened.read_text(&name, MAX_AGENT_BYTES) {
                     Ok(source) => source,
                     Err(refusal) => {
-                        unreadable.push((location, None, refusal.to_string()));
+                        refused.push(unreadable(location, of_project, None, refusal.to_string()));
                         continue;
                     }
                 };
                 let agent = match parse_agent(&source) {
                     Ok(agent) => agent,
                     Err(why) => {
-                        unreadable.push((location, Some(source), why));
+                        refused.push(unreadable(location, of_project, Some(source), why));
                         continue;
                     }
                 };
-                if let Some(known) = found.iter_mut().find(|known| known.agent.id == agent.id) {
+                // A project does not replace an agent of the user whose file cannot be read, either.
+                let of_user = refused.iter_mut().filter(|known| of_project && !known.of_project);
+                if let Some(known) = found.iter_mut().chain(of_user).find(|known| known.agent.id == agent.id)
+                {
                     known.problems.push(format!("{} has the same id and is not used", location.display()));
                     continue;
                 }
@@ -88,7 +94,7 @@ impl AgentFolders {
                 found.push(AgentView { agent, location, of_project, definition, problems, composed });
             }
         }
-        Agents { found, unreadable }
+        Agents { found, unreadable: refused }
     }
 
     /// Returns an agent as its calls use it: without our tags in the text of a project, and with the user's own skills in
@@ -108,10 +114,8 @@ impl AgentFolders {
                 |name: &String| catalog.own_skill(name).map_or_else(|| name.clone(), |s| s.id.to_string());
             return Ok(Agent { uses_skills: agent.uses_skills.iter().map(own).collect(), ..agent });
         }
-        if let Some((location, ..)) =
-            unreadable.iter().find(|(location, ..)| location.file_stem().is_some_and(|stem| stem == id))
-        {
-            return Err(wrong(location, id));
+        if let Some(view) = unreadable.iter().find(|view| view.agent.id == id) {
+            return Err(wrong(&view.location, id));
         }
         let near = names::near(id, all.iter().map(|view| view.agent.id.as_str()));
         let message = format!("agent `{id}` not found; `skills agents list` lists agents");
