@@ -408,7 +408,7 @@ fn agent_of_a_project_replaces_none_of_the_user() {
         std::fs::write(project.join(format!("{id}.yaml")), text).unwrap();
     }
     let agents = home.json(&["agents", "list"]);
-    let [broken, clerk, guest, reserved] = [0, 1, 2, 3].map(|at| &agents[at]);
+    let [broken, clerk, guest, reserved] = [0_usize, 1, 2, 3].map(|at| &agents[at]);
     assert!(broken["of_project"].is_null() && broken["composed"] == serde_json::json!([]), "{agents}");
     assert_eq!(clerk["agent"]["prompt"], "You are a careful clerk.", "{agents}");
     assert!(clerk["problems"][0].as_str().unwrap().contains("has the same id"), "{agents}");
