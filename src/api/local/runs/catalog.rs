@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use skills_base::files::FileStamp;
 use skills_base::sync::MutexExt as _;
+use skills_registry::trust::is_bundle;
 use skills_registry::{Catalog, PinsStamp, Root, RootOrigin, RootState, Trust, TrustSummary};
 use skills_runs::{Capabilities, CapabilityFolder};
 
@@ -114,13 +115,14 @@ fn ordered_places(skills: &Catalog, trust: &Trust) -> (Vec<CapabilityFolder>, Ve
             shipped: shipped(root),
             of_project: root.of_project,
         });
-        let own = CapabilityFolder {
+        // A root that is a bundle itself is not a registry folder, whose definitions need no trust.
+        let own = (!is_bundle(&root.path)).then(|| CapabilityFolder {
             dir: root.path.clone(),
             bundle: None,
             shipped: shipped(root),
             of_project: root.of_project,
-        };
-        places.extend(std::iter::once(own).chain(bundles).filter(|place| has_any(&place.dir)));
+        });
+        places.extend(own.into_iter().chain(bundles).filter(|place| has_any(&place.dir)));
     }
     let snapshot = trust.trust_snapshot();
     // The sort is stable: equal elements keep the order of the roots.
@@ -243,6 +245,20 @@ mod tests {
         assert_eq!(source(), "pinned");
         trust.revoke(&place).unwrap();
         assert_eq!(source(), "own");
+    }
+
+    #[test]
+    fn root_that_is_a_bundle_is_not_a_registry_folder() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("downloaded");
+        std::fs::create_dir_all(folder.join("capabilities")).unwrap();
+        std::fs::write(folder.join("capabilities/a.b.yaml"), "id: a.b\nversion: 1.0.0\n").unwrap();
+        let mut skills = crate::testing::catalog(&[]);
+        skills.roots[0].path.clone_from(&folder);
+        let trust = Trust::new(None, home.path().join("shipped"), Vec::new());
+        assert_eq!(ordered_places(&skills, &trust).0.len(), 1);
+        std::fs::write(folder.join("SKILL.md"), "---\nname: a\ndescription: x\n---\n").unwrap();
+        assert!(ordered_places(&skills, &trust).0.is_empty());
     }
 
     #[test]
