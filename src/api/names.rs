@@ -22,7 +22,8 @@ const MAX_COMPARED_BYTES: usize = 256;
 /// The same for names of skills, of which there are many; the specification allows 64.
 const MAX_COMPARED_SKILL_BYTES: usize = 64;
 
-/// Returns the skill that `wanted` names. `place` is `wanted` as an absolute path.
+/// Returns the skill that `requested` names: by its id, else its location, else its name. `place` is `requested` as an
+/// absolute path; a text with a path separator is not a name.
 ///
 /// # Errors
 /// Returns `not_found` with similar names; `invalid_request` for a name that several skills have, listing their ids.
@@ -38,20 +39,23 @@ pub fn resolve(catalog: &Catalog, requested: &str, place: Option<&Path>) -> Resu
     if let Some(skill) = catalog.by_id(requested) {
         return Ok(Arc::clone(skill));
     }
-    let winners: Vec<_> = catalog.entries.iter().map(|e| &e.skill).filter(|s| s.name == requested).collect();
+    // Anyone can write a bundle with any name, so a location is found first, and a path is never a name.
+    if let Some(skill) = place.and_then(|place| catalog.by_location(place)) {
+        return Ok(Arc::clone(skill));
+    }
+    let is_name =
+        |skill: &&Arc<Skill>| skill.name == requested && !requested.contains(std::path::is_separator);
+    let winners: Vec<_> = catalog.entries.iter().map(|e| &e.skill).filter(is_name).collect();
     match winners.as_slice() {
         [one] => return Ok(Arc::clone(one)),
         [] => {}
         several => return Err(ambiguous(requested, several)),
     }
-    let losers: Vec<_> = catalog.shadowed.iter().map(|s| &s.skill).filter(|s| s.name == requested).collect();
+    let losers: Vec<_> = catalog.shadowed.iter().map(|s| &s.skill).filter(is_name).collect();
     match losers.as_slice() {
         [one] => return Ok(Arc::clone(one)),
         [] => {}
         several => return Err(ambiguous(requested, several)),
-    }
-    if let Some(skill) = place.and_then(|place| catalog.by_location(place)) {
-        return Ok(Arc::clone(skill));
     }
     if let Some(refusal) = catalog.refused.iter().find(|refusal| {
         refusal.id.as_str() == requested || place.is_some_and(|place| refusal.location == place)
@@ -170,6 +174,18 @@ mod tests {
         for place in ["/skills/pdf", "/skills/pdf/SKILL.md"] {
             assert_eq!(resolve(&catalog, place, Some(Path::new(place))).unwrap().id.as_str(), "pdf");
         }
+    }
+
+    #[test]
+    fn location_has_precedence_over_the_name_of_another_skill() {
+        let path = "/skills/deploy/SKILL.md";
+        let mut catalog = catalog(&[("deploy", "deploy"), ("fmt", path), ("tables", "deploy/")]);
+        let found =
+            |catalog: &Catalog| resolve(catalog, path, Some(Path::new(path))).map(|s| s.id.to_string());
+        assert_eq!(found(&catalog).as_deref(), Ok("deploy"));
+        assert_eq!(resolve(&catalog, "deploy/", None).unwrap_err().code, Code::NotFound);
+        catalog.entries.remove(0);
+        assert_eq!(found(&catalog).unwrap_err().code, Code::NotFound, "a path is not a name");
     }
 
     #[test]

@@ -460,10 +460,14 @@ pub struct AgentView {
     /// Absolute path of its file.
     #[serde(serialize_with = "skills_base::paths::serialize")]
     pub location: std::path::PathBuf,
+    /// Whether it is from a project, which may be anyone's: tags of the composed text are escaped in its prompt and
+    /// instructions.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub of_project: bool,
     /// Text of its file, if it can be read; for the local user and `admin` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<String>,
-    /// Problems: skills that do not exist, or why the file cannot be read.
+    /// Problems: skills that do not exist, other files with its id, or why the file cannot be read.
     pub problems: Vec<String>,
     /// The components of a call, in order, as text.
     #[serde(default)]

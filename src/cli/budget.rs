@@ -9,7 +9,7 @@ use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, counted, cut, estimate_sign, fit, grouped, tokens, wrap};
 use serde_json::json;
 use skills_api::{AssumedFolder, BudgetView, Code, CoreParts, Error, call_order, instead_of_description};
-use skills_session::{BudgetResult, ListedEntry, Truncation};
+use skills_session::{BudgetResult, ListedEntry, ORCHESTRATOR, Truncation};
 use skills_skill::safe_text;
 use skills_skill::tokens::TokenCount;
 
@@ -313,8 +313,8 @@ fn not_listed(out: &mut String, view: &BudgetView, every: bool, look: TerminalCa
     }
 }
 
-/// Name shown if no agent is set.
-const ORCHESTRATOR: &str = "orchestrator";
+/// Marks an agent that a project defines.
+const OF_PROJECT: &str = "  (of the project; its text is escaped)";
 
 /// Prints the components of a call, numbered.
 fn order(cx: &mut Context, composed: &[String]) -> Result<(), Failure> {
@@ -345,7 +345,9 @@ pub async fn agents(cx: &mut Context, args: &AgentsArgs) -> Result<Exit, Failure
                     "" => "sees every skill",
                     own => own,
                 };
-                cx.out.line(format!("{}  {}", safe_text::line(&view.agent.id), safe_text::line(skills)))?;
+                let project = if view.of_project { OF_PROJECT } else { "" };
+                let id = safe_text::line(&view.agent.id);
+                cx.out.line(format!("{id}  {}{project}", safe_text::line(skills)))?;
                 for problem in &view.problems {
                     cx.out.line(format!("  ! {}", safe_text::line(problem)))?;
                 }
@@ -371,7 +373,8 @@ pub async fn agents(cx: &mut Context, args: &AgentsArgs) -> Result<Exit, Failure
             } else {
                 // As the core read it: the file is not on this machine, or another one by now.
                 let location = view.location.display().to_string();
-                cx.out.line(safe_text::line(&location))?;
+                let project = if view.of_project { OF_PROJECT } else { "" };
+                cx.out.line(format!("{}{project}", safe_text::line(&location)))?;
                 let text = safe_text::block(view.definition.as_deref().unwrap_or_default()).into_owned();
                 cx.out.raw(text.as_bytes())?;
                 for problem in &view.problems {

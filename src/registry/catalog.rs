@@ -218,6 +218,15 @@ impl Catalog {
         }
     }
 
+    /// Returns the skill of the user with this id, even if one of a project hides it.
+    pub fn own_skill(&self, id: &str) -> Option<&Arc<Skill>> {
+        let is_own = |root: usize| self.roots.get(root).is_some_and(|root| !root.of_project);
+        let winner = self.entries.iter().find(|entry| is_own(entry.root) && entry.skill.id.as_str() == id);
+        let is_named = |shadowed: &Shadowed| shadowed.lost.as_str() == id || shadowed.skill.id.as_str() == id;
+        let shadowed = || self.shadowed.iter().find(|shadowed| is_own(shadowed.root) && is_named(shadowed));
+        winner.map(|entry| &entry.skill).or_else(|| shadowed().map(|shadowed| &shadowed.skill))
+    }
+
     /// Returns the winner with exactly that id, with its root.
     pub fn entry(&self, id: &str) -> Option<&Entry> {
         match self.slot(id)? {

@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Name of a call without an agent, which no agent can have.
+pub const ORCHESTRATOR: &str = "orchestrator";
+
 /// Limits of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -78,6 +81,9 @@ pub fn parse_agent(source: &str) -> Result<Agent, String> {
     if agent.id.trim().is_empty() {
         return Err("`id` is missing; give the agent an id".to_owned());
     }
+    if agent.id.trim().eq_ignore_ascii_case(ORCHESTRATOR) {
+        return Err(format!("`id` is {ORCHESTRATOR}, the name of calls without an agent; choose another id"));
+    }
     let mut seen = std::collections::BTreeSet::new();
     if let Some(twice) = agent.uses_skills.iter().find(|skill| !seen.insert(skill.as_str())) {
         return Err(format!("`uses_skills` lists {twice} twice"));
@@ -100,6 +106,7 @@ mod tests {
         for (source, word) in [
             ("prompt: x\n", "`id`"),
             ("id: a\nuses_skill: [x]\n", "uses_skill"),
+            ("id: Orchestrator\n", "another id"),
             ("id: a\nuses_skills: [x, x]\n", "twice"),
         ] {
             let error = parse_agent(source).unwrap_err();

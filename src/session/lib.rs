@@ -22,7 +22,7 @@ mod tools;
 mod transcript;
 
 pub use active::{Active, LoadChange, LoadMode, Receipt, Unloaded};
-pub use agent::{Agent, AgentLimits, call_order, parse_agent};
+pub use agent::{Agent, AgentLimits, ORCHESTRATOR, call_order, parse_agent};
 pub use budget::{
     BudgetResult, BudgetedCatalog, BundledSize, Fill, ListedEntry, Truncation, Unit, apply_budget,
     without_description,
@@ -33,6 +33,7 @@ pub use compose::{
 };
 pub use delivered_bodies::{DeliveredBody, in_answers};
 pub use failure::{ScriptPreview, ToolError, ToolFailure};
+pub use marked::escape_tags;
 pub use payload::{Api, Payload, payload};
 pub use state::{DEFAULT_CAP, MAX_CAP, Session, SessionId, Settings};
 pub use tools::{

@@ -37,6 +37,12 @@ pub fn one_line(text: &str) -> String {
     split_tags(&collapse_whitespace(text), "&lt;")
 }
 
+/// Formats text of several lines outside of any element: what reads as a tag of the composed text is escaped.
+pub fn escape_tags(text: &str) -> String {
+    let clean: String = text.chars().map(allowed).collect();
+    split_tags(&clean, "&lt;")
+}
+
 /// Replaces the `<` of each tag of the composed text.
 fn split_tags(text: &str, instead: &str) -> String {
     let mut parts = text.split('<');

@@ -275,6 +275,28 @@ async fn a_script_in_a_session_collects_one_confirmation() {
 }
 
 #[tokio::test]
+async fn a_name_that_is_a_location_does_not_change_the_policy_of_a_session() {
+    let place = session_place::TestHome::new();
+    place.file("alpha/scripts/a.sh", "echo hello\n");
+    let location = place.root().join("alpha/SKILL.md");
+    let hostile = format!("---\nname: {}\ndescription: Formats tables.\n---\nx\n", location.display());
+    place.file("fmt/SKILL.md", &hostile);
+    let policy = place.home().join(".config/skill-workbench/policy.yaml");
+    std::fs::create_dir_all(policy.parent().unwrap()).unwrap();
+    let core = place.core().await;
+    let session = core.new_session(SettingsChange::default()).await.unwrap().session_id;
+    session_place::call(&core, &session, "skills.load", json!({ "names": ["alpha"] })).await.result.unwrap();
+    for text in ["approvals: [{id: alpha, need: 2}]\n", "deny: [{id: alpha}]\n"] {
+        std::fs::write(&policy, text).unwrap();
+        let script = json!({ "path": "scripts/a.sh" });
+        let answer = session_place::call(&core, &session, "skills.run_script", script).await;
+        let error = answer.result.unwrap_err();
+        assert_eq!(error.code, ToolFailure::SafetyDenied, "{text}: {}", error.message);
+        assert!(error.message.contains("alpha"), "{text}: {}", error.message);
+    }
+}
+
+#[tokio::test]
 async fn approvals_of_a_contract_hold_for_the_scripts_of_a_session() {
     let place = session_place::TestHome::new();
     let skills = [
@@ -420,6 +442,34 @@ async fn rules_for_a_bundle_apply_to_its_bindings() {
     assert_eq!(done.state, RunState::Completed, "{:?}", done.error);
     let outputs = core.run(&run.id.0).await.unwrap();
     assert!(!format!("{outputs:?}").contains("by other"), "{outputs:?}");
+}
+
+/// A definition decides about approvals, gates and default inputs: that of a bundle counts only if it is trusted.
+#[tokio::test(flavor = "multi_thread")]
+async fn definition_of_an_untrusted_bundle_is_not_used() {
+    let mut place = place();
+    place.write(
+        "skills/aaa/SKILL.md",
+        "---\nname: aaa\ndescription: Formats tables. Use for tables.\n---\nx\n",
+    );
+    let hostile = "id: test.ledger.book\nversion: 1.0.0\ndescription: Formats a table.\n";
+    place.write("skills/aaa/capabilities/book.yaml", hostile);
+    let trusted = ["borrow", "ledger"].map(|id| place.path(&format!("skills/{id}")));
+    place.config.trust = trusted[..1].to_vec();
+    let core = place.open().await;
+    for way in ["borrow", "capability:test.ledger.book"] {
+        let error = launch(&core, way).await.unwrap_err();
+        assert_eq!(error.code, Code::Untrusted, "{way}: {error}");
+        assert!(error.message.contains("`skills trust aaa`"), "{way}: {error}");
+    }
+    place.config.trust = trusted.to_vec();
+    let core = place.open().await;
+    let run = waiting(&core, "borrow").await;
+    assert!(
+        matches!(&run.gate, Some(Gate::Human { why: ApprovalReason::Confirmation, .. })),
+        "{:?}",
+        run.gate
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::{CapabilityFolder, diagnostics};
 use skills_base::files::{Entry, Folder};
 use skills_skill::contract::{Binding, Capability, Service, parse_binding, parse_capability, parse_service};
-use skills_skill::{Digest, Finding, Severity};
+use skills_skill::{Digest, Finding, Severity, is_main_file};
 
 /// Maximum size of a file in bytes; the largest public ones have some ten thousand.
 const MAX_FILE: u64 = 1 << 20;
@@ -70,6 +70,10 @@ pub(super) fn read(place: &CapabilityFolder) -> Vec<CatalogEntry> {
 /// are indexes and private files of a registry, and `specs` contains interface descriptions in another format.
 fn list(top: &Folder, folder: &str, depth: usize, into: &mut Vec<String>) -> bool {
     let Ok(mut entries) = top.entries(folder) else { return false };
+    // A bundle, even one that is named like a folder of the registry, is not a part of it.
+    if entries.iter().any(|entry| is_main_file(&entry.name)) {
+        return false;
+    }
     entries.sort_by(|a, b| a.name.cmp(&b.name));
     for Entry { name, is_link } in entries {
         if is_link || name.starts_with(['_', '.']) {

@@ -48,6 +48,21 @@ fn first_definition_wins_and_both_are_named() {
 }
 
 #[test]
+fn a_bundle_named_like_a_folder_of_the_registry_is_not_read() {
+    let dir = registry(&[
+        ("capabilities/SKILL.md", "---\nname: capabilities\ndescription: x\n---\n"),
+        ("capabilities/text.count.yaml", CAPABILITY),
+        ("bindings/a/skill.yaml", "id: a\n"),
+        ("bindings/a/b.yaml", "id: b\ncapability: text.count\nprotocol: script\noperation: b.py\n"),
+        ("bindings/c.yaml", "id: c\ncapability: text.count\nprotocol: script\noperation: c.py\n"),
+    ]);
+    let catalog = Capabilities::load(&[place(dir.path())]);
+    assert_eq!(catalog.ids().count(), 0);
+    let bindings: Vec<_> = catalog.bindings().map(|offered| offered.binding.id.as_str()).collect();
+    assert_eq!(bindings, ["c"]);
+}
+
+#[test]
 fn dangling_references_are_distinguished() {
     let dir = registry(&[
         ("capabilities/text.count.yaml", CAPABILITY),

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use skills_base::files::FileStamp;
 use skills_base::sync::MutexExt as _;
-use skills_registry::{Catalog, PinsStamp, Root, RootOrigin, RootState, Trust};
+use skills_registry::trust::is_bundle;
+use skills_registry::{Catalog, PinsStamp, Root, RootOrigin, RootState, Trust, TrustSummary};
 use skills_runs::{Capabilities, CapabilityFolder};
 
 /// Subfolders that make a folder a capability folder.
@@ -35,10 +36,10 @@ struct State {
     looked: Option<Instant>,
 }
 
-/// Which of the places were trusted, and when that was determined: their order depends on it.
+/// The trust in each place, and when it was determined: their order depends on it.
 #[derive(Default)]
 struct TrustCheck {
-    trusted: Vec<bool>,
+    states: Vec<TrustSummary>,
     pins: Option<PinsStamp>,
     at: Option<Instant>,
 }
@@ -51,9 +52,9 @@ impl TrustCheck {
         if is_recent && pins == self.pins {
             return false;
         }
-        let trusted = trusted(places, trust);
-        let is_outdated = trusted != self.trusted;
-        *self = Self { trusted, pins, at: Some(Instant::now()) };
+        let states = states(places, trust);
+        let is_outdated = states != self.states;
+        *self = Self { states, pins, at: Some(Instant::now()) };
         is_outdated
     }
 }
@@ -81,9 +82,9 @@ impl CatalogCache {
         let is_current = is_same_catalog && !check.is_outdated(places, trust);
         if !is_current {
             let (pins, at) = (trust.pins_stamp(), Some(Instant::now()));
-            let (places, trusted) = ordered_places(skills, trust);
+            let (places, states) = ordered_places(skills, trust);
             state.places = places;
-            state.trust = TrustCheck { trusted, pins, at };
+            state.trust = TrustCheck { states, pins, at };
         }
         let now = SystemTime::now();
         let files = stamp(&state.places);
@@ -100,10 +101,10 @@ impl CatalogCache {
     }
 }
 
-/// Returns every capability folder: trusted ones first, so that an untrusted bundle never overrides a definition of a
-/// trusted one; then the user's own before those of the project, which may be a repository of anyone; then in the order
-/// of the roots.
-fn ordered_places(skills: &Catalog, trust: &Trust) -> (Vec<CapabilityFolder>, Vec<bool>) {
+/// Returns every capability folder with its trust: trusted ones first, then those that changed since, so that an
+/// untrusted bundle never overrides their definitions; then those that need no trust; then the user's own before those of
+/// the project, which may be a repository of anyone; then in the order of the roots.
+fn ordered_places(skills: &Catalog, trust: &Trust) -> (Vec<CapabilityFolder>, Vec<TrustSummary>) {
     let shipped = |root: &Root| root.origin == RootOrigin::Shipped;
     let mut places: Vec<CapabilityFolder> = Vec::new();
     for (i, root) in skills.roots.iter().enumerate().filter(|(_, root)| root.state == RootState::Present) {
@@ -114,25 +115,38 @@ fn ordered_places(skills: &Catalog, trust: &Trust) -> (Vec<CapabilityFolder>, Ve
             shipped: shipped(root),
             of_project: root.of_project,
         });
-        let own = CapabilityFolder {
+        // A root that is a bundle itself is not a registry folder, whose definitions need no trust.
+        let own = (!is_bundle(&root.path)).then(|| CapabilityFolder {
             dir: root.path.clone(),
             bundle: None,
             shipped: shipped(root),
             of_project: root.of_project,
-        };
-        places.extend(std::iter::once(own).chain(bundles).filter(|place| has_any(&place.dir)));
+        });
+        places.extend(own.into_iter().chain(bundles).filter(|place| has_any(&place.dir)));
     }
     let snapshot = trust.trust_snapshot();
     // The sort is stable: equal elements keep the order of the roots.
-    places.sort_by_cached_key(|place| (!snapshot.state(place.root()).may_run(), place.of_project));
-    let trusted = trusted(&places, trust);
-    (places, trusted)
+    places.sort_by_cached_key(|place| {
+        (precedence(place, snapshot.state(place.root()).summary()), place.of_project)
+    });
+    let states = states(&places, trust);
+    (places, states)
 }
 
-/// Returns whether each place is trusted.
-fn trusted(places: &[CapabilityFolder], trust: &Trust) -> Vec<bool> {
+/// Returns the position of a place among others by its trust; the lowest is first.
+fn precedence(place: &CapabilityFolder, state: TrustSummary) -> u8 {
+    match state {
+        TrustSummary::Shipped | TrustSummary::Yes => 0,
+        TrustSummary::Changed => 1,
+        TrustSummary::No if !place.needs_trust() => 2,
+        TrustSummary::No => 3,
+    }
+}
+
+/// Returns the trust in each place.
+fn states(places: &[CapabilityFolder], trust: &Trust) -> Vec<TrustSummary> {
     let snapshot = trust.trust_snapshot();
-    places.iter().map(|place| snapshot.state(place.root()).may_run()).collect()
+    places.iter().map(|place| snapshot.state(place.root()).summary()).collect()
 }
 
 fn has_any(dir: &Path) -> bool {
@@ -231,6 +245,47 @@ mod tests {
         assert_eq!(source(), "pinned");
         trust.revoke(&place).unwrap();
         assert_eq!(source(), "own");
+    }
+
+    #[test]
+    fn root_that_is_a_bundle_is_not_a_registry_folder() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("downloaded");
+        std::fs::create_dir_all(folder.join("capabilities")).unwrap();
+        std::fs::write(folder.join("capabilities/a.b.yaml"), "id: a.b\nversion: 1.0.0\n").unwrap();
+        let mut skills = crate::testing::catalog(&[]);
+        skills.roots[0].path.clone_from(&folder);
+        let trust = Trust::new(None, home.path().join("shipped"), Vec::new());
+        assert_eq!(ordered_places(&skills, &trust).0.len(), 1);
+        std::fs::write(folder.join("SKILL.md"), "---\nname: a\ndescription: x\n---\n").unwrap();
+        assert!(ordered_places(&skills, &trust).0.is_empty());
+    }
+
+    #[test]
+    fn a_changed_folder_precedes_untrusted_ones() {
+        let home = tempfile::tempdir().unwrap();
+        let home = home.path().canonicalize().unwrap();
+        let folder = |name: &str, bundle: bool| {
+            let dir = home.join(name);
+            std::fs::create_dir_all(&dir).unwrap();
+            CapabilityFolder {
+                bundle: bundle.then(|| dir.clone()),
+                dir,
+                shipped: false,
+                of_project: name == "project",
+            }
+        };
+        let (registry, pinned) = (folder("registry", false), folder("pinned", true));
+        let mut places = [folder("project", false), folder("other", true), registry, pinned];
+        let trust = Trust::new(Some(home.join("trust.json")), home.join("shipped"), Vec::new());
+        let place = home.join("pinned");
+        std::fs::write(place.join("SKILL.md"), "one").unwrap();
+        trust.pin(&[(place.clone(), trust.compute_digest(&place).unwrap())], "today").unwrap();
+        std::fs::write(place.join("SKILL.md"), "other").unwrap();
+        places
+            .sort_by_key(|place| (precedence(place, trust.state(place.root()).summary()), place.of_project));
+        let order = places.map(|place| place.dir.file_name().unwrap().to_owned());
+        assert_eq!(order, ["pinned", "registry", "other", "project"]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The contracts of the current skills: read from disk on demand, pinned when a run is launched.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -101,28 +101,105 @@ fn located(place: &Path, finding: &Finding) -> String {
 
 /// Index of contracts by their own ids, which may differ from the ids of their skills.
 #[derive(Default)]
-pub(super) struct ByContractId(Mutex<(u64, HashMap<String, SkillId>)>);
+pub(super) struct ByContractId(Mutex<(u64, ContractIds)>);
+
+#[derive(Default)]
+struct ContractIds {
+    /// Skills that have their id in the catalog.
+    all: HashMap<String, Vec<SkillId>>,
+    /// Skills of the user's own roots, as if there were no others.
+    own: HashMap<String, Vec<SkillId>>,
+}
+
+impl ContractIds {
+    /// Reads the contracts of a catalog.
+    fn of(catalog: &Catalog) -> Self {
+        let mut ids = Self::default();
+        let mut seen = HashSet::new();
+        for (skill, root, id) in candidates(catalog) {
+            let is_winner = skill.id == *id;
+            let is_own = is_own_root(catalog, root) && seen.insert(id);
+            if !(is_winner || is_own) || !skill.root_dir.join(FILE).is_file() {
+                continue;
+            }
+            let Ok(found) = read(skill) else { continue };
+            for (counts, index) in [(is_winner, &mut ids.all), (is_own, &mut ids.own)] {
+                if counts {
+                    index.entry(found.contract.id.clone()).or_default().push(skill.id.clone());
+                }
+            }
+        }
+        ids
+    }
+}
+
+/// Returns every skill with its root and with the id that its folder has, in order of precedence.
+fn candidates(catalog: &Catalog) -> impl Iterator<Item = (&Arc<Skill>, usize, &SkillId)> {
+    let winners = catalog.entries.iter().map(|entry| (&entry.skill, entry.root, &entry.skill.id));
+    winners.chain(catalog.shadowed.iter().map(|loser| (&loser.skill, loser.root, &loser.lost)))
+}
+
+fn is_own_root(catalog: &Catalog, root: usize) -> bool {
+    catalog.roots.get(root).is_some_and(|root| !root.of_project)
+}
+
+/// Returns whether a skill is in a root of the user, not of a project.
+pub(super) fn is_own(catalog: &Catalog, skill: &Skill) -> bool {
+    catalog.in_folder(&skill.root_dir).is_some_and(|(_, root)| is_own_root(catalog, root))
+}
 
 impl ByContractId {
-    /// Returns the contract that `id` names: that of the skill with this id, else the one with this id of its own.
-    pub(super) fn find(&self, catalog: &Catalog, id: &str) -> Option<SkillContract> {
-        if let Some(found) = catalog.by_id(id).and_then(|skill| read(skill).ok()) {
-            return Some(found);
-        }
-        let mut index = self.0.locked();
-        if index.0 != catalog.generation {
-            let skills = catalog.entries.iter().map(|entry| &entry.skill);
-            let contracts =
-                skills.filter(|skill| skill.root_dir.join(FILE).is_file()).filter_map(|s| read(s).ok());
-            let mut ids = HashMap::new();
-            for found in contracts {
-                // The first root wins, as it does for skills.
-                ids.entry(found.contract.id.clone()).or_insert_with(|| found.skill.id.clone());
+    /// Returns the contract that `id` names in a run: that of the skill with this id, else the one with this id of its
+    /// own. In a run of one of the user's own skills (`of_own`), the user's own skills come first: a project cannot
+    /// replace or hide one of them.
+    ///
+    /// # Errors
+    /// Returns `invalid_configuration` with the candidates if several contracts have the id.
+    pub(super) fn find(
+        &self,
+        catalog: &Catalog,
+        id: &str,
+        of_own: bool,
+    ) -> Result<Option<SkillContract>, Error> {
+        if of_own {
+            if let Some(skill) = catalog.own_skill(id) {
+                return Ok(read(skill).ok());
             }
-            *index = (catalog.generation, ids);
+            if let Some(found) = self.by_own_id(catalog, id, |ids| &ids.own)? {
+                return Ok(Some(found));
+            }
         }
-        let skill = index.1.get(id)?;
-        read(catalog.by_id(skill.as_str())?).ok()
+        // A skill without a contract is not replaced by a contract of another skill.
+        if let Some(skill) = catalog.by_id(id) {
+            return Ok(read(skill).ok());
+        }
+        self.by_own_id(catalog, id, |ids| &ids.all)
+    }
+
+    /// Returns the contract with this id of its own, from one of the indexes.
+    fn by_own_id(
+        &self,
+        catalog: &Catalog,
+        id: &str,
+        index: fn(&ContractIds) -> &HashMap<String, Vec<SkillId>>,
+    ) -> Result<Option<SkillContract>, Error> {
+        let mut contracts = self.0.locked();
+        if contracts.0 != catalog.generation {
+            *contracts = (catalog.generation, ContractIds::of(catalog));
+        }
+        match index(&contracts.1).get(id).map(Vec::as_slice) {
+            None | Some([]) => Ok(None),
+            Some([skill]) => Ok(catalog.by_id(skill.as_str()).and_then(|skill| read(skill).ok())),
+            Some(several) => {
+                let named: Vec<&str> = several.iter().map(SkillId::as_str).collect();
+                let message = format!(
+                    "the contracts of {} skills have the id {id}: {}; name the skill by its own id",
+                    named.len(),
+                    named.join(", ")
+                );
+                Err(Error::new(Code::InvalidConfiguration, message))
+            }
+        }
     }
 }
 
@@ -140,19 +217,23 @@ impl Sources<'_> {
     ///
     /// # Errors
     /// Returns `untrusted` naming a skill it runs, `max_depth_exceeded`, or `invalid_configuration` naming everything
-    /// missing.
+    /// missing or ambiguous.
     pub(super) fn pin(&self, read: &SkillContract, approval: Option<String>) -> Result<Plan, Error> {
-        let untrusted: RefCell<Option<Error>> = RefCell::default();
+        let refused: RefCell<Option<Error>> = RefCell::default();
+        let of_own = is_own(self.catalog, &read.skill);
+        let refuse = |error: Error| {
+            refused.borrow_mut().get_or_insert(error);
+        };
         let skills = |id: &str| {
-            let found = self.by_id.find(self.catalog, id)?;
+            let found = self.by_id.find(self.catalog, id, of_own).map_err(refuse).ok()??;
             if let Some(Err(error)) = self.trust.map(|trust| trusted(trust, &found)) {
-                untrusted.borrow_mut().get_or_insert(error);
+                refuse(error);
             }
             Some(found.contract)
         };
         let capabilities = |id: &str| self.capabilities.capability(id).cloned();
         let pinned = Plan::pin(&read.contract, &skills, &capabilities, approval);
-        if let Some(error) = untrusted.into_inner() {
+        if let Some(error) = refused.into_inner() {
             return Err(error);
         }
         pinned.map_err(|error| {
@@ -177,5 +258,90 @@ pub(super) fn trusted(trust: &Trust, read: &SkillContract) -> Result<(), Error> 
     match refusal(&skill.root_dir).or_else(|| real.and_then(refusal)) {
         None => Ok(()),
         Some(why) => Err(Error::new(Code::Untrusted, why)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+    use skills_registry::{Entry, Root, Shadowed};
+
+    const PROJECT: usize = 0;
+    const OWN: usize = 1;
+
+    /// Returns a catalog of skills by root and id, with contracts of these ids.
+    fn catalog(home: &Path, skills: &[(usize, &str, Option<&str>)]) -> Catalog {
+        let mut catalog = testing::catalog(&[]);
+        let own = catalog.roots.remove(0);
+        catalog.roots = vec![Root { of_project: true, ..own.clone() }, own];
+        for (root, id, contract) in skills {
+            let folder = home.join(root.to_string()).join(id);
+            std::fs::create_dir_all(&folder).unwrap();
+            if let Some(contract) = contract {
+                let text =
+                    format!("id: {contract}\nversion: 1.0.0\nsteps:\n  - {{id: go, uses: text.count}}\n");
+                std::fs::write(folder.join(FILE), text).unwrap();
+            }
+            let location = folder.join("SKILL.md");
+            let skill = Skill { root_dir: folder, location, ..testing::skill(id, id) };
+            match catalog.entries.iter().find(|entry| entry.skill.id.as_str() == *id) {
+                None => catalog.entries.push(Entry { skill: Arc::new(skill), root: *root }),
+                Some(winner) => {
+                    let winner = winner.skill.location.clone();
+                    let lost = skill.id.clone();
+                    let skill = Arc::new(Skill { id: SkillId::new(format!("{id}@3f9a01c2")), ..skill });
+                    catalog.shadowed.push(Shadowed { skill, root: *root, lost, winner, identical: false });
+                }
+            }
+        }
+        catalog
+    }
+
+    #[test]
+    fn names_in_contracts_of_the_user_are_not_replaced() {
+        type Case<'a> = (&'a [(usize, &'a str, Option<&'a str>)], Option<&'a str>, Option<&'a str>);
+        let cases: [Case<'_>; 5] = [
+            // A skill of a project without a contract hides neither the user's skill nor its contract.
+            (
+                &[
+                    (PROJECT, "deploy", None),
+                    (OWN, "deploy", Some("deploy")),
+                    (OWN, "deploy-2024", Some("deploy")),
+                ],
+                Some("1/deploy"),
+                None,
+            ),
+            (&[(PROJECT, "deploy", None), (OWN, "deploy-2024", Some("deploy"))], Some("1/deploy-2024"), None),
+            (
+                &[(PROJECT, "ship", Some("deploy")), (OWN, "go", Some("deploy"))],
+                Some("1/go"),
+                Some("ambiguous"),
+            ),
+            // A skill without a contract is not replaced by another one.
+            (&[(OWN, "deploy", None), (OWN, "deploy-2024", Some("deploy"))], None, None),
+            (&[(PROJECT, "deploy", Some("deploy"))], Some("0/deploy"), Some("0/deploy")),
+        ];
+        for (skills, in_own, in_project) in cases {
+            let home = tempfile::tempdir().unwrap();
+            let catalog = catalog(home.path(), skills);
+            for (of_own, expected) in [(true, in_own), (false, in_project)] {
+                let found = ByContractId::default().find(&catalog, "deploy", of_own);
+                let found = match found {
+                    Ok(found) => found.map(|found| found.skill.root_dir.clone()),
+                    Err(_) => Some(home.path().join("ambiguous")),
+                };
+                assert_eq!(found, expected.map(|path| home.path().join(path)), "{skills:?} {of_own}");
+            }
+        }
+    }
+
+    #[test]
+    fn ambiguous_contract_id_lists_the_skills() {
+        let home = tempfile::tempdir().unwrap();
+        let catalog = catalog(home.path(), &[(OWN, "a", Some("x.y")), (OWN, "b", Some("x.y"))]);
+        let error = ByContractId::default().find(&catalog, "x.y", true).err().unwrap();
+        assert_eq!(error.code, Code::InvalidConfiguration);
+        assert!(error.message.contains("a, b"), "{error}");
     }
 }

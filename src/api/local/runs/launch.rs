@@ -1,5 +1,6 @@
 //! Turns a launch request into a stored run: skill, contract, trust, policy, inputs, plan, idempotency key.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Read as _};
 use std::path::{Component, Path};
@@ -227,7 +228,7 @@ impl Plans {
     /// Adds to a plan the digests of what executes its steps now, and what the policy applies to. Reads from disk.
     pub(super) fn pinned(&self, skill_id: &str, plan: &Plan) -> Result<Pinned, Error> {
         let broker = &self.services.calling()?.broker;
-        self.ensure_current_definitions(plan)?;
+        self.ensure_current_definitions(skill_id, plan)?;
         let pins = plan.capabilities.keys().flat_map(|id| broker.pins(id)).collect();
         let steps = u32::try_from(plan.contract.steps.len()).unwrap_or(u32::MAX);
         let policy_subjects = self.permissions.policy_subjects(skill_id, plan, &[])?;
@@ -243,8 +244,9 @@ impl Plans {
 
     /// Checks that the nested contracts and capabilities of a plan are the present ones, and that the definitions of
     /// the capabilities are those that were trusted, where their folder is pinned.
-    fn ensure_current_definitions(&self, plan: &Plan) -> Result<(), Error> {
+    fn ensure_current_definitions(&self, skill_id: &str, plan: &Plan) -> Result<(), Error> {
         let (capabilities, catalog) = (self.services.capabilities()?, self.skills.snapshot());
+        let of_own = catalog.by_id(skill_id).is_some_and(|skill| contracts::is_own(&catalog, skill));
         let changed = |what: String| {
             Err(Error::new(
                 Code::SkillChanged,
@@ -253,7 +255,7 @@ impl Plans {
         };
         // What the policy and the pins were compared with must be what is launched.
         for id in plan.skills.keys() {
-            let found = self.by_contract_id.find(&catalog, id);
+            let found = self.by_contract_id.find(&catalog, id, of_own)?;
             if !found.is_some_and(|found| plan.runs_contract(id, &found.contract)) {
                 return changed(format!("the contract of {id}"));
             }
@@ -264,10 +266,14 @@ impl Plans {
                 return changed(format!("the definition of capability:{id}"));
             };
             let Some((place, read)) = capabilities.source(&capability.location) else { continue };
-            // Definitions of the user are not executed, so they need no trust; those of a repository could be anyone's.
-            let needs_trust = place.of_project || self.trust.state(place.root()) != TrustState::Untrusted;
+            // Definitions decide about approvals, gates and default inputs. Only those in a registry folder of the user
+            // need no trust, as long as the folder was not trusted before.
+            let needs_trust = place.needs_trust() || self.trust.state(place.root()) != TrustState::Untrusted;
             let what = format!("the definition of capability:{}", capability.id);
-            let name = place.root().file_name().unwrap_or_default().to_string_lossy();
+            let name = match catalog.in_folder(place.root()) {
+                Some((skill, _)) => Cow::Borrowed(skill.id.as_str()),
+                None => place.root().file_name().unwrap_or_default().to_string_lossy(),
+            };
             if needs_trust && let Some(why) = self.trust.refusal_of(place.root(), &read, &what, &name) {
                 return Err(Error::new(Code::Untrusted, why));
             }

@@ -166,9 +166,10 @@ impl Permissions {
                 None => catalog.by_id(skill_id).map(|skill| present(skill, None)),
             };
             add(own.unwrap_or_else(|| removed_subject(skill_id)));
+            let of_own = catalog.by_id(skill_id).is_some_and(|skill| contracts::is_own(&catalog, skill));
             for id in plan.skills.keys() {
-                let found = self.by_contract_id.find(&catalog, id).map(|found| found.skill);
-                let found = found.or_else(|| catalog.by_id(id).cloned());
+                let found = self.by_contract_id.find(&catalog, id, of_own).ok().flatten();
+                let found = found.map(|found| found.skill).or_else(|| catalog.by_id(id).cloned());
                 add(found.map_or_else(|| removed_subject(id), |skill| present(&skill, None)));
             }
         }

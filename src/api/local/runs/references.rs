@@ -250,16 +250,7 @@ impl Targets {
 
     /// Returns all work items with the labels of their roots, and why a file of them cannot be read.
     pub(super) fn work_items(&self) -> (Vec<(String, tasks::Task)>, Option<String>) {
-        let mut items = Vec::new();
-        let mut unreadable = None;
-        let catalog = self.registry.snapshot();
-        for root in catalog.roots.iter().filter(|root| root.state == RootState::Present) {
-            match tasks::of_root(&root.path) {
-                Ok(found) => items.extend(found.into_iter().map(|task| (root.label.clone(), task))),
-                Err(why) => unreadable = Some(why),
-            }
-        }
-        (items, unreadable)
+        tasks::of_roots(&self.registry.snapshot().roots)
     }
 }
 

@@ -1,10 +1,12 @@
 //! Work items recorded by a person or a tracker: `tasks.yaml` in a root.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use serde_json::{Map, Value};
 
 use skills_base::files::Folder;
+use skills_registry::{Root, RootState};
 
 /// Name of the file in a root.
 pub(super) const FILE: &str = "tasks.yaml";
@@ -32,11 +34,30 @@ impl Task {
     }
 }
 
+/// Returns all items with the labels of their roots, and why a file of them cannot be read. Of several with the same id
+/// only the first; those of the user come before those of a project, which cannot replace one.
+pub(super) fn of_roots(roots: &[Root]) -> (Vec<(String, Task)>, Option<String>) {
+    let present = roots.iter().filter(|root| root.state == RootState::Present);
+    let (of_projects, own): (Vec<&Root>, Vec<&Root>) = present.partition(|root| root.of_project);
+    let (mut items, mut unreadable) = (Vec::new(), None);
+    let mut seen = HashSet::new();
+    for root in own.into_iter().chain(of_projects) {
+        match of_root(&root.path) {
+            Ok(found) => {
+                let added = found.into_iter().filter(|task| seen.insert(task.id.clone()));
+                items.extend(added.map(|task| (root.label.clone(), task)));
+            }
+            Err(why) => unreadable = Some(why),
+        }
+    }
+    (items, unreadable)
+}
+
 /// Returns the items of a root; empty if it has no such file.
 ///
 /// # Errors
 /// Returns a message that names the file, if it cannot be read.
-pub(super) fn of_root(root: &Path) -> Result<Vec<Task>, String> {
+fn of_root(root: &Path) -> Result<Vec<Task>, String> {
     let file = root.join(FILE);
     let read = Folder::follow(root).and_then(|folder| Ok(folder.read_text(FILE, MAX_TASKS_FILE_BYTES)?));
     let text = match read {
@@ -95,6 +116,26 @@ mod tests {
         assert!(list[0].is_open());
         assert_eq!(parse("tasks:\n- {id: a}\n").unwrap()[0].content["id"], "a");
         assert!(parse("").unwrap().is_empty());
+    }
+
+    #[test]
+    fn item_of_a_project_does_not_replace_one_of_the_user() {
+        let home = tempfile::tempdir().unwrap();
+        let root = |name: &str, of_project: bool, text: &str| {
+            let path = home.path().join(name);
+            std::fs::create_dir(&path).unwrap();
+            std::fs::write(path.join(FILE), text).unwrap();
+            let known = crate::testing::catalog(&[]).roots.remove(0);
+            Root { path, label: name.to_owned(), of_project, ..known }
+        };
+        let roots = [
+            root("project", true, "- {id: T-7, amount: 9999}\n- {id: T-8}\n"),
+            root("own", false, "- {id: T-7, amount: 5}\n"),
+        ];
+        let (items, _) = of_roots(&roots);
+        let found: Vec<_> = items.iter().map(|(root, task)| (root.as_str(), task.id.as_str())).collect();
+        assert_eq!(found, [("own", "T-7"), ("project", "T-8")]);
+        assert_eq!(items[0].1.content["amount"], 5);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The agents of this installation: `agents/*.yaml` next to the skills of each root, and in the project.
+//! The agents of this installation: `agents/*.yaml` next to the skills of each root, and in the project. Those of the
+//! user come first: a project cannot replace one.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +7,7 @@ use crate::local::skills::Skills;
 use crate::{AgentView, Code, Error, names};
 use skills_base::files::{Folder, OpenError};
 use skills_config::quoted;
-use skills_session::{Agent, call_order, parse_agent};
+use skills_session::{Agent, call_order, escape_tags, parse_agent};
 
 /// Folder of the agents, next to the skills of a root and in the project.
 const FOLDER: &str = "agents";
@@ -16,8 +17,14 @@ const MAX_AGENT_BYTES: u64 = 1 << 20;
 /// The content of the agent folders.
 struct Agents {
     found: Vec<AgentView>,
-    /// Files that do not define an agent, with their text where it can be read, and the reason.
-    unreadable: Vec<(PathBuf, Option<String>, String)>,
+    /// Files that do not define an agent, under their names, with the reason as problem.
+    unreadable: Vec<AgentView>,
+}
+
+fn unreadable(location: PathBuf, of_project: bool, definition: Option<String>, why: String) -> AgentView {
+    let id = location.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let agent = Agent { id, ..Agent::default() };
+    AgentView { agent, location, of_project, definition, problems: vec![why], composed: Vec::new() }
 }
 
 /// The agents of this installation.
@@ -27,16 +34,13 @@ pub(in crate::local) struct AgentFolders {
 }
 
 impl AgentFolders {
-    /// Returns every agent by id; the first of a name wins, as with skills. A file that cannot be read is listed with
-    /// the reason, under its file name.
+    /// Returns every agent by id; of several with the same id the first, which states the others as problems. A file that
+    /// cannot be read is listed with the reason, under its file name.
     pub(super) fn views(&self) -> Vec<AgentView> {
         let Agents { mut found, unreadable } = self.found();
-        for (location, definition, why) in unreadable {
-            let id = location.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            if !found.iter().any(|known| known.agent.id == id) {
-                let agent = Agent { id, ..Agent::default() };
-                let problems = vec![why];
-                found.push(AgentView { agent, location, definition, problems, composed: Vec::new() });
+        for view in unreadable {
+            if !found.iter().any(|known| known.agent.id == view.agent.id) {
+                found.push(view);
             }
         }
         found.sort_by(|a, b| a.agent.id.cmp(&b.agent.id));
@@ -45,15 +49,15 @@ impl AgentFolders {
 
     fn found(&self) -> Agents {
         let catalog = self.skills.registry.snapshot();
-        let (mut found, mut unreadable): (Vec<AgentView>, Vec<_>) = (Vec::new(), Vec::new());
-        for above in self.places() {
+        let (mut found, mut refused): (Vec<AgentView>, Vec<AgentView>) = (Vec::new(), Vec::new());
+        for (above, of_project) in self.places() {
             // As with bundles, a link is followed if it stays beneath the root.
             let Ok(opened) = Folder::follow(&above) else { continue };
             let names = match definitions(&opened) {
                 Ok(names) => names,
                 Err(OpenError::NotFound { .. }) => continue,
                 Err(refusal) => {
-                    unreadable.push((above.join(FOLDER), None, refusal.to_string()));
+                    refused.push(unreadable(above.join(FOLDER), of_project, None, refusal.to_string()));
                     continue;
                 }
             };
@@ -62,18 +66,22 @@ impl AgentFolders {
                 let source = match opened.read_text(&name, MAX_AGENT_BYTES) {
                     Ok(source) => source,
                     Err(refusal) => {
-                        unreadable.push((location, None, refusal.to_string()));
+                        refused.push(unreadable(location, of_project, None, refusal.to_string()));
                         continue;
                     }
                 };
                 let agent = match parse_agent(&source) {
                     Ok(agent) => agent,
                     Err(why) => {
-                        unreadable.push((location, Some(source), why));
+                        refused.push(unreadable(location, of_project, Some(source), why));
                         continue;
                     }
                 };
-                if found.iter().any(|known| known.agent.id == agent.id) {
+                // A project does not replace an agent of the user whose file cannot be read, either.
+                let of_user = refused.iter_mut().filter(|known| of_project && !known.of_project);
+                if let Some(known) = found.iter_mut().chain(of_user).find(|known| known.agent.id == agent.id)
+                {
+                    known.problems.push(format!("{} has the same id and is not used", location.display()));
                     continue;
                 }
                 let problems = agent
@@ -82,26 +90,32 @@ impl AgentFolders {
                     .filter(|name| catalog.by_id(name).is_none() && self.skills.resolve(name).is_err())
                     .map(|name| format!("it uses the skill {name}, which does not exist"))
                     .collect();
-                let composed = call_order(Some(&agent));
-                found.push(AgentView { agent, location, definition: Some(source), problems, composed });
+                let (composed, definition) = (call_order(Some(&agent)), Some(source));
+                found.push(AgentView { agent, location, of_project, definition, problems, composed });
             }
         }
-        Agents { found, unreadable }
+        Agents { found, unreadable: refused }
     }
 
-    /// Returns an agent.
+    /// Returns an agent as its calls use it: without our tags in the text of a project, and with the user's own skills in
+    /// an agent of the user.
     ///
     /// # Errors
     /// Returns `not_found` with similar ids; `invalid_configuration` for a file of that name that cannot be read.
     pub(super) fn find(&self, id: &str) -> Result<Agent, Error> {
         let Agents { found: all, unreadable } = self.found();
         if let Some(found) = all.iter().find(|view| view.agent.id == id) {
-            return Ok(found.agent.clone());
+            let (agent, catalog) = (found.agent.clone(), self.skills.snapshot());
+            if found.of_project {
+                let (prompt, instructions) = (escape_tags(&agent.prompt), escape_tags(&agent.instructions));
+                return Ok(Agent { prompt, instructions, ..agent });
+            }
+            let own =
+                |name: &String| catalog.own_skill(name).map_or_else(|| name.clone(), |s| s.id.to_string());
+            return Ok(Agent { uses_skills: agent.uses_skills.iter().map(own).collect(), ..agent });
         }
-        if let Some((location, ..)) =
-            unreadable.iter().find(|(location, ..)| location.file_stem().is_some_and(|stem| stem == id))
-        {
-            return Err(wrong(location, id));
+        if let Some(view) = unreadable.iter().find(|view| view.agent.id == id) {
+            return Err(wrong(&view.location, id));
         }
         let near = names::near(id, all.iter().map(|view| view.agent.id.as_str()));
         let message = format!("agent `{id}` not found; `skills agents list` lists agents");
@@ -116,12 +130,17 @@ impl AgentFolders {
         agent.uses_skills.iter().map(id).collect()
     }
 
-    /// The folders that may have a folder of agents.
-    fn places(&self) -> Vec<PathBuf> {
+    /// The folders that may have a folder of agents, and whether they are of a project; those of the user first.
+    fn places(&self) -> Vec<(PathBuf, bool)> {
         let catalog = self.skills.registry.snapshot();
-        let mut folders = vec![self.skills.config.cwd.clone()];
-        folders.extend(catalog.roots.iter().map(|root| root.path.clone()));
-        folders.dedup();
+        let (of_projects, own): (Vec<_>, Vec<_>) = catalog.roots.iter().partition(|root| root.of_project);
+        let mut folders: Vec<(PathBuf, bool)> = own.iter().map(|root| (root.path.clone(), false)).collect();
+        let others = of_projects.iter().map(|root| &root.path);
+        for folder in std::iter::once(&self.skills.config.cwd).chain(others) {
+            if !folders.iter().any(|(known, _)| known == folder) {
+                folders.push((folder.clone(), true));
+            }
+        }
         folders
     }
 }

@@ -114,7 +114,8 @@ impl Scripts {
     /// Checks that the policy and the contract of a loaded skill let it run scripts. An approval that they require is the
     /// confirmation of the call.
     async fn ensure_permitted(&self, skill: &Active) -> Result<(), ToolError> {
-        let Ok(now) = self.skills.resolve(&skill.location.to_string_lossy()) else {
+        // By its location: any bundle can have that text as its name.
+        let Some(now) = self.skills.snapshot().by_location(&skill.location).cloned() else {
             // Its rules in the policy may depend on its tags or domain, which are not known any longer.
             let message = format!(
                 "{} is no longer in the catalog, so its scripts cannot run; restore it, or unload it",

@@ -69,8 +69,9 @@ pub(super) fn sessions(sessions: &[SessionSummary], current: Option<&str>) -> Ef
 pub(super) fn agents(agents: &[AgentView], current: Option<&str>) -> Effect {
     let all = (String::new(), "orchestrator".to_owned(), "sees every skill".to_owned());
     let named = agents.iter().map(|view| {
-        let skills = view.agent.uses_skills.join(", ");
-        (view.agent.id.clone(), view.agent.id.clone(), skills)
+        let of_project = if view.of_project { "(of the project) " } else { "" };
+        let note = format!("{of_project}{}", view.agent.uses_skills.join(", "));
+        (view.agent.id.clone(), view.agent.id.clone(), note)
     });
     let choices: Vec<_> = std::iter::once(all).chain(named).collect();
     let current = choices.iter().position(|(id, ..)| id == current.unwrap_or_default());
