@@ -10,7 +10,7 @@ use crate::client_settings::ClientSettings;
 use crate::client_view::SkillFiles;
 use crate::local::levels::Levels;
 use crate::local::skills::Skills;
-use crate::policies::{PolicyFile, verdict};
+use crate::policies::{PolicyFile, policy_result};
 use crate::{
     AssumedFolder, BudgetView, ClientView, ClientViewEntry, ClientViewState, Code, DraftShown, Error,
     ForeignBundle, HiddenCause, HiddenSkills, Visibility, client_view, names, visibility,
@@ -387,7 +387,7 @@ fn hidden(skill: &Skill, key: &Key, profile: Option<&Profile>) -> Option<HiddenC
     if key.own.as_ref().is_some_and(|own| !own.iter().any(|id| id == skill.id.as_str())) {
         return Some(HiddenCause::AgentSkills);
     }
-    let forbidden = !key.policy.is_empty() && !verdict(&key.policy, &key.catalog, skill).allowed;
+    let forbidden = !key.policy.is_empty() && !policy_result(&key.policy, &key.catalog, skill).allowed;
     forbidden.then_some(HiddenCause::Policy)
 }
 
