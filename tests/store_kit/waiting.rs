@@ -176,6 +176,20 @@ pub async fn a_waiting_run_expires_as_configured(store: &dyn Store, time: &Time)
     assert!(store.expired().await.unwrap().is_empty(), "each expires once");
 }
 
+pub async fn wait_of_any_length_is_stored(store: &dyn Store, time: &Time) {
+    for (n, seconds) in (1..).zip([3_153_600_000, 9_223_372_036_854_775, u64::MAX]) {
+        let run = wait_at_gate(store, expiring(n, seconds, Expiry::Deny)).await;
+        let stored = store.run(&run).await.unwrap().unwrap();
+        let wait = i64::try_from(seconds.saturating_mul(1_000)).ok();
+        assert_eq!(stored.expires_ms, wait.map(|wait| stored.since_ms.saturating_add(wait)), "{seconds}");
+        time.pass(60_000);
+        assert_eq!(store.runs(RunFilter::default()).await.unwrap().runs.len(), n as usize, "{seconds}");
+        assert_eq!(state(store, &run.0).await, RunState::WaitingForHuman, "{seconds}");
+        let canceled = store.command(&run, Command::Cancel, None, None, None).await.unwrap();
+        assert_eq!(canceled.run.state, RunState::Canceled, "{seconds}");
+    }
+}
+
 pub async fn late_expiry_changes_nothing(store: &dyn Store, time: &Time) {
     let run = wait_at_gate(store, expiring(1, 60, Expiry::Deny)).await;
     time.pass(59_999);

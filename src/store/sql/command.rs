@@ -70,7 +70,7 @@ pub(crate) async fn command<T: Tx>(
         (Command::Expire(_), true) | (_, false) => {}
         (_, true) => expired = Some(Box::new(expire(tx, run).await?)),
     }
-    apply(tx, run, &next, decided, now_ms).await?;
+    apply(tx, &before, &next, decided, now_ms).await?;
     let is_endorsed = matches!(&next, Transition::Move { gate: Some(Gate::Human { .. }), .. });
     let mut events = record(tx, run, request, &command, before, is_endorsed, now_ms).await?;
     let after = get(tx, run).await?.0;

@@ -18,6 +18,7 @@ use super::{Permissions, Workers, identity};
 use crate::run_options::ensure_without_nul;
 use crate::{Code, Error, ExecutionOptions, LaunchRequest, Launched, SingleFlight, new_trace_id};
 use skills_base::canonical::digest_of;
+use skills_base::duration::MAX_SECONDS;
 use skills_base::files::open_regular;
 use skills_base::hex;
 use skills_config::{Config, quoted};
@@ -508,11 +509,14 @@ fn digest_of_file(path: &Path) -> io::Result<String> {
 fn key_seconds(setting: Option<&str>) -> Result<u64, Error> {
     match setting.map(str::trim).filter(|text| !text.is_empty()) {
         None => Ok(KEY_SECONDS),
-        Some(text) => text.parse().ok().filter(|seconds| *seconds > 0).ok_or_else(|| {
-            let message =
-                format!("invalid {KEY_VARIABLE} {text:?}; expected a number of seconds, at least 1");
-            Error::new(Code::InvalidConfiguration, message)
-        }),
+        Some(text) => {
+            text.parse().ok().filter(|seconds| (1..=MAX_SECONDS).contains(seconds)).ok_or_else(|| {
+                let message = format!(
+                    "invalid {KEY_VARIABLE} {text:?}; expected a number of seconds from 1 to {MAX_SECONDS}"
+                );
+                Error::new(Code::InvalidConfiguration, message)
+            })
+        }
     }
 }
 
@@ -535,7 +539,7 @@ mod tests {
     fn idempotency_key_lifetime_is_read_from_the_environment() {
         assert_eq!(key_seconds(None), Ok(KEY_SECONDS));
         assert_eq!(key_seconds(Some("60")), Ok(60));
-        for wrong in ["0", "-1", "a day"] {
+        for wrong in ["0", "-1", "a day", "3153600001"] {
             assert_eq!(key_seconds(Some(wrong)).unwrap_err().code, Code::InvalidConfiguration, "{wrong}");
         }
     }
