@@ -319,8 +319,11 @@ pub async fn corrected_inputs_are_merged_and_recorded(store: &dyn Store, _: &Tim
     assert!(wrong.unwrap_err().to_string().contains("not an object"));
     assert_eq!(state(store, &run.0).await, RunState::Failed, "a wrong correction resumes nothing");
     let corrected = json!({"file": "b.csv"});
-    let back = store.command(&run, Command::Resume, None, None, Some(corrected.clone())).await.unwrap().run;
+    let by = DecisionRecord { approver: Some("eve".into()), notes: None };
+    let resumed = store.command(&run, Command::Resume, Some(by), None, Some(corrected.clone())).await;
+    let back = resumed.unwrap().run;
     assert_eq!((back.state, back.inputs), (RunState::Pending, json!({"file": "b.csv", "n": 1})));
+    assert_eq!((back.options.inputs_by, back.options.resumed_by), (vec!["eve".into()], Some("eve".into())));
     let events = store.events(Some(&run), 0, 100).await.unwrap();
     assert_eq!(events.last().unwrap().event.data["corrected_inputs"], corrected);
 }

@@ -138,6 +138,7 @@ async fn record<T: Tx>(
                     .unwrap_or_default();
                 correct(tx, before, corrected, by).await?;
             }
+            record_resumer(tx, run, by).await?;
             moved(EventKind::RunResumed, signed(data, by))
         }
         Command::Expire(expiry) => return record_expiry(tx, &before, *expiry, now_ms).await,
@@ -334,6 +335,22 @@ async fn resume<T: Tx>(tx: &T, run: &RunId, head: u64, to: Option<u64>) -> Resul
     )
     .await?;
     Ok(number)
+}
+
+/// Records who resumed a run in its options as they are stored: those that cannot be read are not replaced.
+async fn record_resumer<T: Tx>(tx: &T, run: &RunId, by: Option<&str>) -> Result<(), StoreError> {
+    let action = "store who resumed a run";
+    let row = tx.find(action, "SELECT options FROM runs WHERE id = ?1", values![run]).await?;
+    let options = row.and_then(|row| row.json::<Map<String, Value>>(0).ok());
+    let Some(mut options) = options.filter(|options| options.get("resumed_by").and_then(Value::as_str) != by)
+    else {
+        return Ok(());
+    };
+    match by {
+        Some(by) => options.insert("resumed_by".to_owned(), by.into()),
+        None => options.remove("resumed_by"),
+    };
+    tx.post(action, "UPDATE runs SET options = ?2 WHERE id = ?1", values![run, encode(&options)?]).await
 }
 
 /// Merges corrected inputs into the run's own: a named field is replaced, the others are kept.

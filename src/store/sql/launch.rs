@@ -195,7 +195,8 @@ pub(crate) async fn fork<T: Tx>(
     }
     let done = checkpoints::read_checkpoint(tx, source, number).await?.done;
     // The numbers of its events begin at 1.
-    let mut options = RunOptions { notified: None, notifying: Vec::new(), ..from.options.clone() };
+    let mut options =
+        RunOptions { notified: None, notifying: Vec::new(), resumed_by: None, ..from.options.clone() };
     // The inputs are still those of who started the source.
     let is_known = by.as_ref().is_none_or(|by| *by == from.started_by);
     if !is_known && !options.inputs_by.contains(&from.started_by) {

@@ -306,6 +306,7 @@ impl Plans {
             on_expiry: options.on_expiry,
             unsandboxed: options.unsandboxed,
             inputs_by: Vec::new(),
+            resumed_by: None,
             file_digests: file_digests(&files)?,
             files,
             labels: options.labels.clone(),
