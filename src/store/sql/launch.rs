@@ -5,7 +5,8 @@ use serde_json::json;
 use super::checkpoints;
 use super::integrity::digest;
 use super::rows::{
-    append, as_of, expires_in_ms, get, json as encode, moved, own_steps, run_snapshot, signed, write_events,
+    append, expires_in_ms, find_listed, get, json as encode, moved, own_steps, run_snapshot, signed,
+    write_events,
 };
 use super::{Tx, dialect, failed, values};
 use crate::{
@@ -26,8 +27,8 @@ pub(crate) async fn launch<T: Tx>(tx: &T, launch: &Launch) -> Result<LaunchOutco
                 if digest != key.payload_digest {
                     return Err(StoreError::IdempotencyConflict { key: key.key.clone(), run });
                 }
-                let (run, replays) = get(tx, &run).await?;
-                let run = as_of(run, replays, now);
+                // As in a list: it may be large, and other writes wait for this transaction.
+                let run = find_listed(tx, &run).await?.ok_or(StoreError::NoRun(run))?;
                 return Ok(LaunchOutcome { run, idempotency: IdempotencyOutcome::Reused });
             }
             Some(_) => outcome = IdempotencyOutcome::Expired,

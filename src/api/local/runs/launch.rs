@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::super::skills::Skills;
@@ -27,10 +28,14 @@ use skills_registry::{Trust, TrustState};
 use skills_runs::{Caller as _, FieldProblem, Plan, check_inputs};
 use skills_skill::contract::{Capability, Contract, derived_title, render_title};
 use skills_skill::{Invocation, Skill, SkillId};
-use skills_store::{Idempotency, Launch, PolicySubject, RunId, RunOptions, RunRecord};
+use skills_store::{
+    Idempotency, IdempotencyOutcome, Launch, LaunchOutcome, PolicySubject, RunId, RunOptions, RunRecord,
+};
 
 /// Default lifetime of an idempotency key in seconds: one day.
 const KEY_SECONDS: u64 = 86_400;
+/// Runs of earlier launches with the same key that are read at the same time: they may be large.
+static REUSED_READS: Semaphore = Semaphore::const_new(4);
 /// The environment variable that overrides it.
 const KEY_VARIABLE: &str = "AGENT_SKILLS_IDEMPOTENCY_TTL_SECONDS";
 
@@ -410,9 +415,13 @@ impl Launches {
             },
             idempotency,
         };
-        let started = runtime.store.launch(launch).await?;
+        let LaunchOutcome { mut run, idempotency } = runtime.store.launch(launch).await?;
+        if idempotency == IdempotencyOutcome::Reused {
+            let _permit = REUSED_READS.acquire().await;
+            run = runtime.store.run(&run.id).await?.unwrap_or(run);
+        }
         let worker_alive = self.workers.own.or_others(&runtime).await;
-        Ok(Launched { run: started.run, idempotency: started.idempotency, worker_alive })
+        Ok(Launched { run, idempotency, worker_alive })
     }
 }
 
