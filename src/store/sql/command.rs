@@ -106,7 +106,10 @@ async fn record<T: Tx>(
         Command::Signal { name } => {
             let payload = request.payload.clone().unwrap_or(Value::Null);
             let encoded = encode(&payload)?;
-            ensure_signal_fits(tx, run, encoded.len()).await?;
+            // The signal that the run waits for is not kept: others must not keep it waiting.
+            let is_awaited =
+                matches!(&before.gate, Some(Gate::Signal { name: awaited, .. }) if awaited == name);
+            ensure_signal_fits(tx, run, encoded.len(), is_awaited).await?;
             let sql = "INSERT INTO signals (run, name, payload) VALUES (?1, ?2, ?3)";
             tx.post("store a signal", sql, values![run, name, encoded]).await?;
             let data = signed(json!({"name": name, "payload": payload}), by);
@@ -392,11 +395,19 @@ async fn correct<T: Tx>(
 const MAX_SIGNALS: i64 = 100;
 const MAX_SIGNAL_BYTES: i64 = 4 << 20;
 
-/// Rejects a signal that a run cannot keep: each reader of the run reads all of them.
-async fn ensure_signal_fits<T: Tx>(tx: &T, run: &RunId, bytes: usize) -> Result<(), StoreError> {
-    let sql = "SELECT count(*), coalesce(sum(octet_length(payload)), 0) FROM signals WHERE run = ?1";
-    let Some(mut row) = tx.find("count signals", sql, values![run]).await? else { return Ok(()) };
-    let (count, size): (i64, i64) = (row.take(0)?, row.take(1)?);
+/// Rejects a signal that a run cannot keep: each reader of the run reads all of them. One that is awaited is not kept.
+async fn ensure_signal_fits<T: Tx>(
+    tx: &T,
+    run: &RunId,
+    bytes: usize,
+    is_awaited: bool,
+) -> Result<(), StoreError> {
+    let (mut count, mut size) = (0, 0);
+    if !is_awaited {
+        let sql = "SELECT count(*), coalesce(sum(octet_length(payload)), 0) FROM signals WHERE run = ?1";
+        let Some(mut row) = tx.find("count signals", sql, values![run]).await? else { return Ok(()) };
+        (count, size) = (row.take::<i64>(0)?, row.take::<i64>(1)?);
+    }
     let total = size.saturating_add(i64::try_from(bytes).unwrap_or(i64::MAX));
     if count < MAX_SIGNALS && total <= MAX_SIGNAL_BYTES {
         return Ok(());
