@@ -122,8 +122,12 @@ pub trait RunClient: Send + Sync + 'static {
         if !wait {
             return Ok(launched);
         }
-        let run = self.wait_for_completion(&launched.run.id.0, leave).await?;
-        Ok(Launched { run, ..launched })
+        let Launched { run, idempotency, worker_alive } = launched;
+        let id = run.id.clone();
+        // A run of an earlier launch may be large, and is read again.
+        drop(run);
+        let run = self.wait_for_completion(&id.0, leave).await?;
+        Ok(Launched { run, idempotency, worker_alive })
     }
 
     /// Like [`Self::attach`], and reports the run to the observer. A core in this process waits at most until `leave`

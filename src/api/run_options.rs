@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{Code, Error, ExecutionOptions};
+use skills_base::duration::MAX_SECONDS;
 
 /// Maximum length of a name that a caller chooses (idempotency key, trace id, signal, assignee), in bytes.
 pub(crate) const MAX_KEY_LEN: usize = 255;
@@ -52,11 +53,10 @@ impl ExecutionOptions {
                 return Err(Error::new(Code::InvalidRequest, message));
             }
         }
-        if self.expires_in == Some(0) {
-            return Err(Error::new(
-                Code::InvalidRequest,
-                "`expires_in`: 0 is out of range; allowed: 1 second or more",
-            ));
+        if let Some(seconds) = self.expires_in.filter(|seconds| !(1..=MAX_SECONDS).contains(seconds)) {
+            let message =
+                format!("`expires_in`: {seconds} is out of range; allowed: 1 to {MAX_SECONDS} seconds");
+            return Err(Error::new(Code::InvalidRequest, message));
         }
         Ok(())
     }
@@ -135,7 +135,10 @@ mod tests {
         {
             assert!(labeled(name, value).check().is_err(), "{name} {value:?}");
         }
-        let never = ExecutionOptions { expires_in: Some(0), ..Default::default() };
-        assert!(never.check().unwrap_err().message.contains("expires_in"));
+        let waiting = |seconds| ExecutionOptions { expires_in: Some(seconds), ..Default::default() };
+        assert!(waiting(1).check().is_ok() && waiting(MAX_SECONDS).check().is_ok());
+        for seconds in [0, MAX_SECONDS + 1, 9_223_372_036_854_775, u64::MAX] {
+            assert!(waiting(seconds).check().unwrap_err().message.contains("expires_in"), "{seconds}");
+        }
     }
 }

@@ -35,8 +35,8 @@ pub struct ExecutionOptions {
     pub conformance: Option<Conformance>,
     /// What is recorded.
     pub audit_mode: AuditMode,
-    /// Maximum time to wait for an approval or a signal, in seconds.
-    #[schemars(range(min = 1))]
+    /// Maximum time to wait for an approval or a signal, in seconds; at most 100 years.
+    #[schemars(range(min = 1, max = skills_base::duration::MAX_SECONDS))]
     pub expires_in: Option<u64>,
     /// What happens then.
     pub on_expiry: Expiry,

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-/// Maximum duration in seconds: about 34,000 years.
-const MAX_SECONDS: u64 = 1 << 40;
+/// Maximum duration that a setting, a filter, a policy or a caller can specify, in seconds: 100 years. Any time plus this
+/// duration can be stored and formatted.
+pub const MAX_SECONDS: u64 = 36_500 * 86_400;
 
-/// Parses numbers with units, which add up; returns `None` for anything else.
+/// Parses numbers with units, which add up; returns `None` for anything else, and for more than [`MAX_SECONDS`].
 pub fn parse(text: &str) -> Option<Duration> {
     let (mut rest, mut sum) = (text, 0_u64);
     loop {
@@ -22,7 +23,7 @@ pub fn parse(text: &str) -> Option<Duration> {
         sum = number.parse::<u64>().ok()?.checked_mul(seconds)?.checked_add(sum)?;
         rest = next;
         if rest.is_empty() {
-            return (sum < MAX_SECONDS).then(|| Duration::from_secs(sum));
+            return (sum <= MAX_SECONDS).then(|| Duration::from_secs(sum));
         }
     }
 }
@@ -100,12 +101,24 @@ mod tests {
             ("1h30m", 5_400),
             ("2d4h", 187_200),
             ("0s", 0),
+            ("36500d", MAX_SECONDS),
         ] {
             assert_eq!(seconds(text), Some(expected), "{text}");
         }
-        for text in
-            ["", "5", "h", "-1h", "1.5h", "1y", "99999999999999999999d", "9999999999w", "1 h", "1hh", "2h3"]
-        {
+        for text in [
+            "",
+            "5",
+            "h",
+            "-1h",
+            "1.5h",
+            "1y",
+            "99999999999999999999d",
+            "9999999999w",
+            "36500d1s",
+            "1 h",
+            "1hh",
+            "2h3",
+        ] {
             assert_eq!(seconds(text), None, "{text}");
         }
     }

@@ -196,7 +196,11 @@ impl Retention {
 fn read(written: &Spanned<String>, key: &str, file: &Path) -> Result<Duration, ConfigError> {
     duration::parse(&written.value).filter(|duration| !duration.is_zero()).ok_or_else(|| {
         let message = format!("`{key}` is `{}`", written.value);
-        wrong(place(file, written.referenced), message, "allowed: a duration such as 90s, 15m, 1h30m or 30d")
+        wrong(
+            place(file, written.referenced),
+            message,
+            "allowed: a duration such as 90s, 15m, 1h30m or 30d, at most 36500d",
+        )
     })
 }
 
@@ -249,6 +253,7 @@ mod tests {
             ("runs: {columns: [state, size]}\n", "unknown column `size`; expected one of: state, title"),
             ("runs: {sort: -size}\n", "`runs.sort` has the unknown column `size`"),
             ("retention: {completed: 0d}\n", "`retention.completed` is `0d`"),
+            ("runs: {expires_in: 36501d}\n", "`runs.expires_in` is `36501d`"),
         ] {
             let error = settings(text).unwrap_err();
             assert!(error.contains(message), "{error}");

@@ -9,6 +9,7 @@ use serde_saphyr::Spanned;
 
 use super::file::{place, wrong};
 use super::{ConfigError, expand};
+use skills_base::duration::MAX_SECONDS;
 use skills_skill::contract::{Endpoint, ServiceTarget};
 
 /// Allowed keys of a service.
@@ -39,10 +40,11 @@ pub(super) fn endpoint(
     let timeout = match layer.timeout_seconds {
         None => None,
         Some(seconds) => match Duration::try_from_secs_f64(seconds.value) {
-            Ok(time) if !time.is_zero() => Some(time),
+            Ok(time) if !time.is_zero() && time <= Duration::from_secs(MAX_SECONDS) => Some(time),
             _ => {
                 let message = format!("`services.{id}.timeout_seconds` is {}", seconds.value);
-                return Err(wrong(place(file, seconds.referenced), message, "allowed: seconds, more than 0"));
+                let allowed = format!("allowed: seconds, more than 0 and at most {MAX_SECONDS}");
+                return Err(wrong(place(file, seconds.referenced), message, allowed));
             }
         },
     };
@@ -185,6 +187,7 @@ mod tests {
             ("services:\n  a: {url: 'http://x', args: [y]}\n", ""),
             ("services:\n  a: {script: call.py}\n", ""),
             ("services:\n  a: {url: 'http://x', timeout_seconds: 0}\n", ""),
+            ("services:\n  a: {url: 'http://x', timeout_seconds: 10000000000}\n", ""),
             ("services:\n  a: {url: 'http://x', tiemout: 1}\n", ""),
             ("conformance: loose\n", ""),
             ("bindings: {a: [b]}\n", ""),

@@ -248,7 +248,7 @@ impl Caller for Broker {
                 pass_over(BindingFailure::before(CallFailure::SkillChanged, message));
                 continue;
             }
-            let permit = match self.breakers.enter(id, &call.started_by) {
+            let permit = match self.breakers.enter(id, &call.ordered_by) {
                 Ok(permit) => permit,
                 Err(state) => {
                     let message = format!("`{id}` is skipped, its circuit breaker is {state}");

@@ -30,8 +30,8 @@ pub struct Call {
     /// Key by which a receiver can drop duplicates; the same for every attempt of the step.
     pub idempotency_key: String,
     pub trace_id: String,
-    /// Who started the run.
-    pub started_by: String,
+    /// Who started the run, or resumed it last.
+    pub ordered_by: String,
     /// Path of the step in its run (`extract`, `each[2]`, `report/render`).
     pub step: String,
     /// Timeout of this invocation.

@@ -307,7 +307,7 @@ impl<'e> RunExecution<'e> {
             target: run.target.clone(),
             idempotency_key: idempotency_key(&run.id.0, &scheduled.path),
             trace_id: run.trace_id.clone(),
-            started_by: run.started_by.clone(),
+            ordered_by: run.options.resumed_by.clone().unwrap_or_else(|| run.started_by.clone()),
             timeout: scheduled.timeout,
             conformance: self.conformance,
             unsandboxed: run.options.unsandboxed,

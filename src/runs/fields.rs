@@ -15,6 +15,12 @@ const MAX_SHOWN_CHARS: usize = 60;
 /// Maximum number of wrong list elements in a message.
 const ELEMENTS: usize = 3;
 
+/// Maximum number of undeclared fields with a problem of their own.
+const MAX_UNDECLARED: usize = 20;
+
+/// Maximum number of declared fields in a message.
+const MAX_DECLARED_SHOWN: usize = 50;
+
 /// A problem with one field.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{field}: {message}")]
@@ -28,16 +34,13 @@ pub struct FieldProblem {
 /// as absent, and integers accepted when written as `3.0`.
 ///
 /// # Errors
-/// Returns a problem for every field that is missing, unknown, of the wrong type or not among the allowed values.
+/// Returns a problem for every field that is missing, of the wrong type or not among the allowed values, and for the first
+/// unknown ones.
 pub fn check_inputs(
     declared: &BTreeMap<String, Field>,
     values: &Map<String, Value>,
 ) -> Result<Map<String, Value>, Vec<FieldProblem>> {
-    let mut problems: Vec<FieldProblem> = values
-        .keys()
-        .filter(|name| !declared.contains_key(*name))
-        .map(|name| FieldProblem { field: name.clone(), message: unknown(declared, name) })
-        .collect();
+    let mut problems = undeclared(declared, values);
     let mut checked = Map::new();
     for (name, field) in declared {
         match check_field(field, values.get(name)) {
@@ -98,28 +101,67 @@ pub fn check_value(field: &Field, value: &Value) -> Result<(), String> {
         return Err(format!("{} is not one of {}", shown(value), allowed.join(", ")));
     }
     let (Some(items), Value::Array(elements)) = (&field.items, value) else { return Ok(()) };
-    let wrong: Vec<String> = elements
-        .iter()
-        .enumerate()
+    let mut wrong = elements.iter().enumerate().filter(|(_, element)| !is_valid(items, element));
+    let first: Vec<String> = wrong
+        .by_ref()
+        .take(ELEMENTS)
         .filter_map(|(index, element)| Some(format!("[{index}] {}", check_value(items, element).err()?)))
         .collect();
-    match wrong.get(..ELEMENTS) {
-        _ if wrong.is_empty() => Ok(()),
-        Some(first) if wrong.len() > ELEMENTS => {
-            Err(format!("{} (and {} more elements)", first.join("; "), wrong.len() - ELEMENTS))
-        }
-        _ => Err(wrong.join("; ")),
+    match wrong.count() {
+        _ if first.is_empty() => Ok(()),
+        0 => Err(first.join("; ")),
+        more => Err(format!("{} (and {more} more elements)", first.join("; "))),
     }
 }
 
-fn unknown(declared: &BTreeMap<String, Field>, name: &str) -> String {
-    match nearest_name(name, declared.keys().map(String::as_str)) {
-        Some(known) => format!("not declared; did you mean {known}?"),
-        None if declared.is_empty() => "not declared; no fields are declared".to_owned(),
-        None => {
-            format!("not declared; declared are {}", declared.keys().cloned().collect::<Vec<_>>().join(", "))
-        }
+/// Returns whether [`check_value`] accepts a value, without a description of the mismatch.
+fn is_valid(field: &Field, value: &Value) -> bool {
+    let are_elements_valid = || match (&field.items, value) {
+        (Some(items), Value::Array(elements)) => elements.iter().all(|element| is_valid(items, element)),
+        _ => true,
+    };
+    is_of(field.kind, value)
+        && (field.allowed.is_empty() || field.allowed.contains(value))
+        && are_elements_valid()
+}
+
+/// Returns a problem for each of the first undeclared fields; one more states the number of the others.
+fn undeclared(declared: &BTreeMap<String, Field>, values: &Map<String, Value>) -> Vec<FieldProblem> {
+    let mut names = values.keys().filter(|name| !declared.contains_key(*name));
+    let mut is_listed = false;
+    let mut problems: Vec<FieldProblem> = Vec::new();
+    for name in names.by_ref().take(MAX_UNDECLARED) {
+        let message = match nearest_name(name, declared.keys().map(String::as_str)) {
+            Some(known) => format!("not declared; did you mean {known}?"),
+            None if is_listed => "not declared".to_owned(),
+            None => {
+                is_listed = true;
+                format!("not declared; {}", listed(declared))
+            }
+        };
+        problems.push(FieldProblem { field: name.clone(), message });
     }
+    if let Some(name) = names.next() {
+        let message = match names.count() {
+            0 => "not declared".to_owned(),
+            others => format!("not declared, like {others} more"),
+        };
+        problems.push(FieldProblem { field: name.clone(), message });
+    }
+    problems
+}
+
+/// Describes the declared fields.
+fn listed(declared: &BTreeMap<String, Field>) -> String {
+    if declared.is_empty() {
+        return "no fields are declared".to_owned();
+    }
+    let names: Vec<&str> = declared.keys().map(String::as_str).take(MAX_DECLARED_SHOWN).collect();
+    let more = match declared.len() - names.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("declared are {}{more}", names.join(", "))
 }
 
 fn is_of(requested: FieldType, value: &Value) -> bool {
@@ -228,6 +270,28 @@ mod tests {
         let many = check(&fields, &json!({"rounds": ["a", "b", "c", "d", "e"]})).unwrap_err();
         assert!(many[0].ends_with("(and 2 more elements)"), "{many:?}");
         assert!(check(&fields, &json!({"rounds": [1, 2.0], "grid": [[], [3]]})).is_ok());
+    }
+
+    #[test]
+    fn thousands_of_wrong_fields_and_elements_are_counted() {
+        let words: Vec<String> = (0..40).map(|n| format!("word-{n}")).collect();
+        let item =
+            json!({"required": false, "description": null, "default": null, "enum": words, "type": "string"});
+        let mut fields = json!({"list": {"type": "array", "items": item}});
+        for n in 0..40 {
+            fields[format!("declared_field_{n:02}")] = json!({"type": "string"});
+        }
+        let mut inputs: Value = (0..10_000).map(|n| (format!("zz{n:05}"), json!(0))).collect();
+        inputs["list"] = json!(vec!["x"; 10_000]);
+        let problems = check(&fields, &inputs).unwrap_err();
+        assert_eq!(problems.len(), MAX_UNDECLARED + 2);
+        assert!(problems[0].contains("declared are declared_field_00, "), "{}", problems[0]);
+        assert_eq!(problems[1], "zz00001: not declared");
+        assert_eq!(problems[MAX_UNDECLARED], "zz00020: not declared, like 9979 more");
+        assert!(problems[MAX_UNDECLARED + 1].ends_with("(and 9997 more elements)"));
+        assert!(problems.iter().map(String::len).sum::<usize>() < 10_000);
+        let few: Value = (0..3).map(|n| (format!("zz{n}"), json!(0))).collect();
+        assert_eq!(check(&json!({}), &few).unwrap_err()[0], "zz0: not declared; no fields are declared");
     }
 
     #[test]

@@ -299,6 +299,8 @@ pub async fn record_expired_waits(store: &dyn Store) -> Result<(), StoreError> {
         match store.command(&run.id, Command::Expire(run.options.on_expiry), None, None, None).await {
             // Refused if a decision was recorded concurrently.
             Ok(_) | Err(StoreError::Refused(_)) => {}
+            // It concerns this run only, which must not keep the others waiting.
+            Err(error @ StoreError::Failed { .. }) => tracing::error!("cannot end run {}: {error}", run.id),
             Err(error) => return Err(error),
         }
     }

@@ -98,11 +98,13 @@ async fn execute_claimed(
         let cancel = cancel.clone();
         async move { execute.execute(claimed, cancel).await }.in_current_span()
     });
+    let mut is_fault_of_run = false;
     let left = match execution.await {
         Ok(Ok(())) if stop.is_cancelled() => WorkerExit::Stopped,
         Ok(Ok(()) | Err(StoreError::Refused(_))) => WorkerExit::Settled,
         Ok(Err(error)) => {
             tracing::error!("the execution of run {run} stopped: {error}");
+            is_fault_of_run = error.unavailability().is_none();
             WorkerExit::StoreFailed
         }
         Err(panic) => {
@@ -114,7 +116,8 @@ async fn execute_claimed(
         }
     };
     keeper.abort();
-    if left != WorkerExit::Settled {
+    // What the store cannot write although it is available fails each time: as after a panic, the next claim counts a loss.
+    if left != WorkerExit::Settled && !is_fault_of_run {
         // Refused if the run ended or waits after all; on other errors, the lease expires by itself.
         match store.release_lease(&run, fence).await {
             Ok(()) | Err(StoreError::Refused(_)) => {}

@@ -82,7 +82,8 @@ pub trait Store: Send + Sync + 'static {
     fn describe(&self) -> String;
 
     /// Looks up the idempotency key and creates the run in one transaction: returns the run of an earlier launch with
-    /// the same key and payload, or a new `pending` run with its first checkpoint and event.
+    /// the same key and payload, without values that are too long for a list, or a new `pending` run with its first
+    /// checkpoint and event.
     ///
     /// # Errors
     /// Returns [`StoreError::IdempotencyConflict`] if the key was used with another payload.

@@ -528,7 +528,8 @@ fn duration(key: &str, value: &str) -> Result<(Ordering, Duration), QueryError> 
     let (ordering, text) = Ordering::split(value).unwrap_or((Ordering::Greater, value));
     let wrong = || {
         QueryError(format!(
-            "`{key}:{value}` is not a duration: write `{key}:>90s`, `{key}:>10m`, `{key}:<1h` or `{key}:>2d`"
+            "`{key}:{value}` is not a duration: write `{key}:>90s`, `{key}:>10m`, `{key}:<1h` or `{key}:>2d` (at most \
+             36500d)"
         ))
     };
     Ok((ordering, skills_base::duration::parse(text).ok_or_else(wrong)?))

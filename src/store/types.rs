@@ -115,7 +115,7 @@ pub enum AuditMode {
 
 /// How a run is executed; stored with it.
 // Most fields are those of the launch. Later changes: approved bindings extend `pins`, corrected inputs change `title` and
-// `inputs_by`, and the fields from `assigned` to `notifying` are annotations of a run in progress (`Store::annotate`).
+// `inputs_by`, `resumed_by`, and the fields from `assigned` to `notifying` are annotations of a run in progress (`Store::annotate`).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct RunOptions {
@@ -150,6 +150,9 @@ pub struct RunOptions {
     /// they started it too.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inputs_by: Vec<String>,
+    /// Who resumed it last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resumed_by: Option<String>,
     /// The person it was assigned to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assigned: Option<Assignment>,

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use serde_json::json;
 use skills_model::{Command, RunState, Verdict};
-use skills_store::{Launch, RunFilter, RunId, Sessions as _, Sqlite, Store, StoreError, Unavailability};
+use skills_store::{
+    Counts as _, Launch, RunFilter, RunId, Sessions as _, Sqlite, Store, StoreError, Unavailability,
+};
 use store_kit::Time;
 
 fn open(path: &Path) -> Result<skills_store::OpenedStore, StoreError> {
@@ -249,6 +251,51 @@ async fn a_run_that_cannot_be_read_stops_neither_claims_nor_lists() {
         assert_eq!(state(&first), RunState::Failed, "{damage}");
         assert!(store.run(&first).await.unwrap().unwrap().error.is_some(), "{damage}");
         assert!(store.events(Some(&first), 0, 10).await.unwrap().len() >= 2, "{damage}");
+    }
+}
+
+#[tokio::test]
+async fn deadline_that_overflowed_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    let store = open(&path).unwrap().store;
+    let run = store.launch(store_kit::launch(1)).await.unwrap().run.id;
+    // As an earlier version stored a sum of times.
+    let overflow = "UPDATE runs SET expires_ms = 9223372036854775807 + 1000";
+    rusqlite::Connection::open(&path).unwrap().execute_batch(overflow).unwrap();
+    let listed = store.runs(RunFilter::default()).await.unwrap().runs;
+    assert_eq!(listed.iter().map(|run| run.expires_ms).collect::<Vec<_>>(), [Some(i64::MAX)]);
+    let canceled = store.command(&run, Command::Cancel, None, None, None).await.unwrap();
+    assert_eq!((canceled.run.state, canceled.run.expires_ms), (RunState::Canceled, None));
+}
+
+#[tokio::test]
+async fn a_damaged_row_is_listed_as_failed() {
+    for damage in ["state = 'suspended'", "steps_done = 'many'", "since_ms = 'then', expires_ms = 'soon'"] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("runs.db");
+        let store = open(&path).unwrap().store;
+        for n in 1..=3 {
+            store.launch(store_kit::launch(n)).await.unwrap();
+        }
+        let damage = format!("UPDATE runs SET {damage} WHERE seq = 2");
+        rusqlite::Connection::open(&path).unwrap().execute_batch(&damage).unwrap();
+        let mut filter = RunFilter { limit: 1, ..RunFilter::default() };
+        let mut states = Vec::new();
+        loop {
+            let page = store.runs(filter.clone()).await.unwrap();
+            states.extend(page.runs.into_iter().map(|run| (run.id.0, run.state, run.error.is_some())));
+            let Some(next) = page.next else { break };
+            filter.cursor = Some(next);
+        }
+        let expected = [
+            ("run-0003".to_owned(), RunState::Pending, false),
+            ("run-0002".to_owned(), RunState::Failed, true),
+            ("run-0001".to_owned(), RunState::Pending, false),
+        ];
+        assert_eq!(states, expected, "{damage}");
+        store.runs_by_skill().await.unwrap();
+        assert!(store.expired().await.unwrap().is_empty(), "{damage}");
     }
 }
 

@@ -80,6 +80,7 @@ impl Execute for Does {
         match claimed.contract.as_str().unwrap() {
             "ask" if claimed.run.decided.is_none() => report(WorkerReport::Wait(gate())).await,
             "panic" => panic!("on purpose"),
+            "break" => Err(StoreError::Failed { action: "move a run".into(), reason: "on purpose".into() }),
             "stay" => tokio::select! {
                 () = cancel.cancelled() => {
                     self.0.canceled.fetch_add(1, Ordering::SeqCst);
@@ -307,6 +308,15 @@ async fn panicking_execution_is_abandoned_and_worker_survives() {
     store.launch(launch(1, "panic")).await.unwrap();
     store.launch(launch(2, "end")).await.unwrap();
     until_state(&*store, 2, RunState::Completed).await;
+    until_state(&*store, 1, RunState::Failed).await;
+    workers.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn run_that_cannot_be_written_is_given_up() {
+    let (store, doer) = (memory(), Doer::new());
+    let workers = start(&store, &doer, 1);
+    store.launch(launch(1, "break")).await.unwrap();
     until_state(&*store, 1, RunState::Failed).await;
     workers.shutdown().await;
 }

@@ -22,6 +22,14 @@ pub async fn a_failed_run_resumes_from_an_earlier_checkpoint(store: &dyn Store, 
         store.command(&run, Command::Resume, None, Some(9), None).await,
         Err(StoreError::NoCheckpoint { checkpoint: 9, .. })
     ));
+    for unknown in [i64::MAX.unsigned_abs(), i64::MAX.unsigned_abs() + 1, u64::MAX] {
+        let found = store.checkpoint(&run, unknown).await;
+        assert!(matches!(found, Err(StoreError::NoCheckpoint { .. })), "{found:?}");
+        let resumed = store.command(&run, Command::Resume, None, Some(unknown), None).await;
+        assert!(matches!(resumed, Err(StoreError::NoCheckpoint { .. })), "{resumed:?}");
+        let forked = store.fork(&run, Some(unknown), RunId(format!("at-{unknown}")), true, None).await;
+        assert!(matches!(forked, Err(StoreError::NoCheckpoint { .. })), "{forked:?}");
+    }
     let back = store.command(&run, Command::Resume, None, Some(0), None).await.unwrap().run;
     assert_eq!((back.state, back.head, back.progress.0, back.error), (RunState::Pending, 0, 0, None));
     assert!(store.steps(&run, u64::MAX).await.unwrap().is_empty(), "steps behind the head run again");

@@ -193,6 +193,7 @@ pub async fn run_all<S: Store>(new: impl AsyncFn(Time) -> S) {
         due_wait_is_returned_as_ended,
         due_wait_accepts_no_decision,
         signals_are_buffered_for_their_step,
+        awaited_signal_is_taken_by_a_full_run,
         cancel_invalidates_the_fencing_token,
         a_failed_run_resumes_from_an_earlier_checkpoint,
         forks_are_paused_and_have_their_own_checkpoints,
@@ -209,6 +210,7 @@ pub async fn run_all<S: Store>(new: impl AsyncFn(Time) -> S) {
         released_lease_is_not_lost,
         output_lines_are_fenced_events,
         a_waiting_run_expires_as_configured,
+        wait_of_any_length_is_stored,
         late_expiry_changes_nothing,
         changed_request_of_a_step_does_not_change_the_wait,
         corrected_inputs_are_merged_and_recorded,
@@ -564,6 +566,22 @@ async fn concurrent_decisions_are_one(store: &dyn Store, _: &Time) {
     assert_eq!(u8::from(yes.is_ok()) + u8::from(no.is_ok()), 1);
     let expected = if yes.is_ok() { RunState::Pending } else { RunState::Canceled };
     assert_eq!(state(store, &run.0).await, expected);
+}
+
+async fn awaited_signal_is_taken_by_a_full_run(store: &dyn Store, _: &Time) {
+    let signal = |name: &str| Command::Signal { name: name.into() };
+    let run = waiting(store, 1).await;
+    for n in 0..100 {
+        store.command(&run, signal(&format!("stray-{n}")), None, None, None).await.unwrap();
+    }
+    assert!(store.command(&run, signal("one-more"), None, None, None).await.is_err());
+    store.command(&run, decision(Verdict::Approve), None, None, None).await.unwrap();
+    let taken = store.claim(&worker("w3"), LEASE, Some(&run)).await.unwrap().expect("the approved run");
+    let awaited = Gate::Signal { step: "two".into(), name: "go".into() };
+    let wait = work(taken.fence, WorkerReport::Wait(awaited));
+    store.report(&run, wait, vec![], None, vec![], vec![]).await.unwrap();
+    let sent = store.command(&run, signal("go"), None, None, None).await.unwrap();
+    assert_eq!(sent.run.state, RunState::Pending, "the signal that it waits for is taken");
 }
 
 async fn signals_are_buffered_for_their_step(store: &dyn Store, _: &Time) {

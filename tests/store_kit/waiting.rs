@@ -176,6 +176,20 @@ pub async fn a_waiting_run_expires_as_configured(store: &dyn Store, time: &Time)
     assert!(store.expired().await.unwrap().is_empty(), "each expires once");
 }
 
+pub async fn wait_of_any_length_is_stored(store: &dyn Store, time: &Time) {
+    for (n, seconds) in (1..).zip([3_153_600_000, 9_223_372_036_854_775, u64::MAX]) {
+        let run = wait_at_gate(store, expiring(n, seconds, Expiry::Deny)).await;
+        let stored = store.run(&run).await.unwrap().unwrap();
+        let wait = i64::try_from(seconds.saturating_mul(1_000)).ok();
+        assert_eq!(stored.expires_ms, wait.map(|wait| stored.since_ms.saturating_add(wait)), "{seconds}");
+        time.pass(60_000);
+        assert_eq!(store.runs(RunFilter::default()).await.unwrap().runs.len(), n as usize, "{seconds}");
+        assert_eq!(state(store, &run.0).await, RunState::WaitingForHuman, "{seconds}");
+        let canceled = store.command(&run, Command::Cancel, None, None, None).await.unwrap();
+        assert_eq!(canceled.run.state, RunState::Canceled, "{seconds}");
+    }
+}
+
 pub async fn late_expiry_changes_nothing(store: &dyn Store, time: &Time) {
     let run = wait_at_gate(store, expiring(1, 60, Expiry::Deny)).await;
     time.pass(59_999);
@@ -305,8 +319,11 @@ pub async fn corrected_inputs_are_merged_and_recorded(store: &dyn Store, _: &Tim
     assert!(wrong.unwrap_err().to_string().contains("not an object"));
     assert_eq!(state(store, &run.0).await, RunState::Failed, "a wrong correction resumes nothing");
     let corrected = json!({"file": "b.csv"});
-    let back = store.command(&run, Command::Resume, None, None, Some(corrected.clone())).await.unwrap().run;
+    let by = DecisionRecord { approver: Some("eve".into()), notes: None };
+    let resumed = store.command(&run, Command::Resume, Some(by), None, Some(corrected.clone())).await;
+    let back = resumed.unwrap().run;
     assert_eq!((back.state, back.inputs), (RunState::Pending, json!({"file": "b.csv", "n": 1})));
+    assert_eq!((back.options.inputs_by, back.options.resumed_by), (vec!["eve".into()], Some("eve".into())));
     let events = store.events(Some(&run), 0, 100).await.unwrap();
     assert_eq!(events.last().unwrap().event.data["corrected_inputs"], corrected);
 }

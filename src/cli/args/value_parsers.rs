@@ -82,11 +82,11 @@ pub(super) fn parse_file_arg(text: &str) -> Result<InputFileArg, String> {
     Ok(InputFileArg { name, path })
 }
 
-/// Parses a duration in seconds: `90s`, `10m`, `2h`, `30d`, `1h30m`.
+/// Parses a duration of at most 100 years in seconds: `90s`, `10m`, `2h`, `30d`, `1h30m`.
 pub(super) fn span(text: &str) -> Result<u64, String> {
     let duration = skills_base::duration::parse(text.trim());
     let seconds = duration.map(|duration| duration.as_secs());
-    seconds.ok_or_else(|| "expected a duration such as 90s, 10m, 2h, 30d or 1h30m".to_owned())
+    seconds.ok_or_else(|| "expected a duration such as 90s, 10m, 2h, 30d or 1h30m, at most 36500d".to_owned())
 }
 
 /// Parses a time as milliseconds since 1970-01-01 UTC: a date (midnight in the local time zone), a local time, or a

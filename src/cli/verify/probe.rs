@@ -157,7 +157,7 @@ impl Probe {
     /// Returns whether to wait for this long once more; if so, it is reported.
     fn may_wait(&self, pause: Duration) -> bool {
         let mut waited = self.waited.locked();
-        let all = *waited + pause;
+        let all = waited.saturating_add(pause);
         if all > MAX_RATE_LIMIT_WAIT {
             return false;
         }

@@ -259,7 +259,12 @@ fn approval_rule(
         Some(text) => {
             let Some(after) = skills_base::duration::parse(text).filter(|after| !after.is_zero()) else {
                 let message = format!("`escalate_after` is `{text}`");
-                return Err(wrong(file, at, message, "allowed: a duration such as 90s, 15m, 1h30m or 2d"));
+                return Err(wrong(
+                    file,
+                    at,
+                    message,
+                    "allowed: a duration such as 90s, 15m, 1h30m or 2d, at most 36500d",
+                ));
             };
             Some(after)
         }

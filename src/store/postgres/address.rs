@@ -20,6 +20,8 @@ const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 const POOL_SIZE: usize = 16;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(15);
+/// Maximum of a time in milliseconds that a server accepts.
+const MAX_TIMEOUT_MS: u64 = 2_147_483_647;
 const DEFAULT_PORT: u16 = 5432;
 
 /// The address of a store on a server, with its connection settings. Its text form never contains the password.
@@ -97,10 +99,14 @@ impl PostgresAddress {
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let number = || value.parse::<u64>().map_err(|_| invalid(&format!("`{name}` is not a number")));
+            let time = || match number()? {
+                ms @ ..=MAX_TIMEOUT_MS => Ok(Duration::from_millis(ms)),
+                _ => Err(invalid(&format!("`{name}` is above the maximum of {MAX_TIMEOUT_MS}"))),
+            };
             match name {
                 "pool_size" => pool_size = usize::try_from(number()?.clamp(1, 1000)).unwrap_or(POOL_SIZE),
-                "pool_timeout_ms" => pool_timeout = Duration::from_millis(number()?),
-                "statement_timeout_ms" => statement = Duration::from_millis(number()?),
+                "pool_timeout_ms" => pool_timeout = time()?,
+                "statement_timeout_ms" => statement = time()?,
                 "schema" if query.contains("options=") => {
                     return Err(invalid(&"`schema` and `options` both set options of the connection"));
                 }
@@ -316,7 +322,10 @@ mod tests {
         let remote =
             PostgresAddress::with("postgresql://db.example/runs?pool_size=3", &environment()).unwrap();
         assert_eq!((remote.pool_size, remote.config.get_ssl_mode()), (3, SslMode::Require));
-        assert!(PostgresAddress::with("postgres://h/d?pool_size=many", &environment()).is_err());
+        for wrong in ["pool_size=many", "pool_timeout_ms=2147483648", "statement_timeout_ms=99999999999"] {
+            let address = format!("postgres://h/d?{wrong}");
+            assert!(PostgresAddress::with(&address, &environment()).is_err(), "{wrong}");
+        }
         assert!(PostgresAddress::with("postgres://h/d?sslmode=none", &environment()).is_err());
     }
 

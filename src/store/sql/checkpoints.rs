@@ -43,7 +43,7 @@ pub(super) async fn append<T: Tx>(
     checkpoint: &Checkpoint,
     now_ms: i64,
 ) -> Result<i64, StoreError> {
-    let number = checkpoint.number.cast_signed().max(last.map_or(0, |last| last + 1));
+    let number = i64::try_from(checkpoint.number).unwrap_or(0).max(last.map_or(0, |last| last + 1));
     let (done, state) = (encode(&checkpoint.done)?, encode(&checkpoint.state)?);
     let size = done.len() + state.len();
     if size <= MAX_FULL_BYTES {
@@ -256,7 +256,8 @@ pub(super) fn end_of(run: &RunId, number: u64, rows: Vec<Row>) -> Result<Checkpo
         at_ms = row.at_ms;
         chain.apply(run, row)?;
     }
-    if chain.number != number.cast_signed() {
+    // An empty chain has the number -1, which no checkpoint has.
+    if u64::try_from(chain.number) != Ok(number) {
         return Err(StoreError::NoCheckpoint { run: run.clone(), checkpoint: number });
     }
     Ok(chain.checkpoint(at_ms))

@@ -49,7 +49,7 @@ pub(crate) async fn claim<T: Tx>(
         let next =
             locked.transition(&Command::Claim { lease_expired: had_lease, attempts_used_up: used_up })?;
         let [chain, intents, contract] = query_requirements(tx, &locked.run).await?;
-        apply(tx, &id, &next, None, now_ms).await?;
+        apply(tx, &locked.run, &next, None, now_ms).await?;
         let (inputs, stored) = &locked.inputs;
         let damage = integrity::part_damaged(Some(inputs), stored.as_deref(), &chain);
         let damage = damage.map(|part| damaged(&id, part)).or_else(|| {
@@ -67,7 +67,8 @@ pub(crate) async fn claim<T: Tx>(
             Err(message) => {
                 let (run, replays) = get(tx, &id).await?;
                 let report = Command::Work { fence: run.fence, report: WorkerReport::Fail };
-                apply(tx, &id, &transition(&run_snapshot(&run, replays), &report)?, None, now_ms).await?;
+                let next = transition(&run_snapshot(&run, replays), &report)?;
+                apply(tx, &run, &next, None, now_ms).await?;
                 give_up(tx, &id, json!({"code": "runtime_error", "message": message}), now_ms).await?;
                 continue;
             }

@@ -70,7 +70,7 @@ pub(crate) async fn command<T: Tx>(
         (Command::Expire(_), true) | (_, false) => {}
         (_, true) => expired = Some(Box::new(expire(tx, run).await?)),
     }
-    apply(tx, run, &next, decided, now_ms).await?;
+    apply(tx, &before, &next, decided, now_ms).await?;
     let is_endorsed = matches!(&next, Transition::Move { gate: Some(Gate::Human { .. }), .. });
     let mut events = record(tx, run, request, &command, before, is_endorsed, now_ms).await?;
     let after = get(tx, run).await?.0;
@@ -106,7 +106,10 @@ async fn record<T: Tx>(
         Command::Signal { name } => {
             let payload = request.payload.clone().unwrap_or(Value::Null);
             let encoded = encode(&payload)?;
-            ensure_signal_fits(tx, run, encoded.len()).await?;
+            // The signal that the run waits for is not kept: others must not keep it waiting.
+            let is_awaited =
+                matches!(&before.gate, Some(Gate::Signal { name: awaited, .. }) if awaited == name);
+            ensure_signal_fits(tx, run, encoded.len(), is_awaited).await?;
             let sql = "INSERT INTO signals (run, name, payload) VALUES (?1, ?2, ?3)";
             tx.post("store a signal", sql, values![run, name, encoded]).await?;
             let data = signed(json!({"name": name, "payload": payload}), by);
@@ -138,6 +141,7 @@ async fn record<T: Tx>(
                     .unwrap_or_default();
                 correct(tx, before, corrected, by).await?;
             }
+            record_resumer(tx, run, by).await?;
             moved(EventKind::RunResumed, signed(data, by))
         }
         Command::Expire(expiry) => return record_expiry(tx, &before, *expiry, now_ms).await,
@@ -336,6 +340,22 @@ async fn resume<T: Tx>(tx: &T, run: &RunId, head: u64, to: Option<u64>) -> Resul
     Ok(number)
 }
 
+/// Records who resumed a run in its options as they are stored: those that cannot be read are not replaced.
+async fn record_resumer<T: Tx>(tx: &T, run: &RunId, by: Option<&str>) -> Result<(), StoreError> {
+    let action = "store who resumed a run";
+    let row = tx.find(action, "SELECT options FROM runs WHERE id = ?1", values![run]).await?;
+    let options = row.and_then(|row| row.json::<Map<String, Value>>(0).ok());
+    let Some(mut options) = options.filter(|options| options.get("resumed_by").and_then(Value::as_str) != by)
+    else {
+        return Ok(());
+    };
+    match by {
+        Some(by) => options.insert("resumed_by".to_owned(), by.into()),
+        None => options.remove("resumed_by"),
+    };
+    tx.post(action, "UPDATE runs SET options = ?2 WHERE id = ?1", values![run, encode(&options)?]).await
+}
+
 /// Merges corrected inputs into the run's own: a named field is replaced, the others are kept.
 async fn correct<T: Tx>(
     tx: &T,
@@ -375,11 +395,19 @@ async fn correct<T: Tx>(
 const MAX_SIGNALS: i64 = 100;
 const MAX_SIGNAL_BYTES: i64 = 4 << 20;
 
-/// Rejects a signal that a run cannot keep: each reader of the run reads all of them.
-async fn ensure_signal_fits<T: Tx>(tx: &T, run: &RunId, bytes: usize) -> Result<(), StoreError> {
-    let sql = "SELECT count(*), coalesce(sum(octet_length(payload)), 0) FROM signals WHERE run = ?1";
-    let Some(mut row) = tx.find("count signals", sql, values![run]).await? else { return Ok(()) };
-    let (count, size): (i64, i64) = (row.take(0)?, row.take(1)?);
+/// Rejects a signal that a run cannot keep: each reader of the run reads all of them. One that is awaited is not kept.
+async fn ensure_signal_fits<T: Tx>(
+    tx: &T,
+    run: &RunId,
+    bytes: usize,
+    is_awaited: bool,
+) -> Result<(), StoreError> {
+    let (mut count, mut size) = (0, 0);
+    if !is_awaited {
+        let sql = "SELECT count(*), coalesce(sum(octet_length(payload)), 0) FROM signals WHERE run = ?1";
+        let Some(mut row) = tx.find("count signals", sql, values![run]).await? else { return Ok(()) };
+        (count, size) = (row.take::<i64>(0)?, row.take::<i64>(1)?);
+    }
     let total = size.saturating_add(i64::try_from(bytes).unwrap_or(i64::MAX));
     if count < MAX_SIGNALS && total <= MAX_SIGNAL_BYTES {
         return Ok(());

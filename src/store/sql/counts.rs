@@ -124,13 +124,19 @@ pub(crate) async fn runs_by_skill<T: Tx>(tx: &T) -> Result<Vec<SkillRuns>, Store
     );
     let now_ms = tx.now().await?.wall_ms;
     let runs = |mut row: Row| {
-        Ok(SkillRuns {
-            skill_id: row.take(0)?,
-            contract_digest: row.take(1)?,
-            state: state(&row, 2)?,
-            runs: row.take(3)?,
-            last_ms: row.take(4)?,
-        })
+        // A state of a later version cannot be counted.
+        let state = state(&row, 2).ok()?;
+        let mut read = || {
+            Ok(SkillRuns {
+                skill_id: row.take(0)?,
+                contract_digest: row.take(1)?,
+                state,
+                runs: row.take(3)?,
+                // One run must not hide all others.
+                last_ms: row.take(4).unwrap_or_default(),
+            })
+        };
+        Some(read())
     };
-    tx.query("count runs by skill", &sql, values![now_ms]).await?.into_iter().map(runs).collect()
+    tx.query("count runs by skill", &sql, values![now_ms]).await?.into_iter().filter_map(runs).collect()
 }

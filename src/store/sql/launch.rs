@@ -5,7 +5,8 @@ use serde_json::json;
 use super::checkpoints;
 use super::integrity::digest;
 use super::rows::{
-    append, as_of, expires_in_ms, get, json as encode, moved, own_steps, run_snapshot, signed, write_events,
+    append, expires_in_ms, find_listed, get, json as encode, moved, own_steps, run_snapshot, signed,
+    write_events,
 };
 use super::{Tx, dialect, failed, values};
 use crate::{
@@ -26,8 +27,8 @@ pub(crate) async fn launch<T: Tx>(tx: &T, launch: &Launch) -> Result<LaunchOutco
                 if digest != key.payload_digest {
                     return Err(StoreError::IdempotencyConflict { key: key.key.clone(), run });
                 }
-                let (run, replays) = get(tx, &run).await?;
-                let run = as_of(run, replays, now);
+                // As in a list: it may be large, and other writes wait for this transaction.
+                let run = find_listed(tx, &run).await?.ok_or(StoreError::NoRun(run))?;
                 return Ok(LaunchOutcome { run, idempotency: IdempotencyOutcome::Reused });
             }
             Some(_) => outcome = IdempotencyOutcome::Expired,
@@ -195,7 +196,8 @@ pub(crate) async fn fork<T: Tx>(
     }
     let done = checkpoints::read_checkpoint(tx, source, number).await?.done;
     // The numbers of its events begin at 1.
-    let mut options = RunOptions { notified: None, notifying: Vec::new(), ..from.options.clone() };
+    let mut options =
+        RunOptions { notified: None, notifying: Vec::new(), resumed_by: None, ..from.options.clone() };
     // The inputs are still those of who started the source.
     let is_known = by.as_ref().is_none_or(|by| *by == from.started_by);
     if !is_known && !options.inputs_by.contains(&from.started_by) {

@@ -170,12 +170,12 @@ pub(crate) async fn descendants<T: Tx>(tx: &T, run: &RunId) -> Result<Vec<RunId>
     rows.into_iter().map(|mut row| row.take(0)).collect()
 }
 
-/// Returns the waiting runs that have expired.
+/// Returns the waiting runs that have expired, without those that cannot be read.
 pub(crate) async fn expired<T: Tx>(tx: &T) -> Result<Vec<RunRecord>, StoreError> {
     let sql = format!("SELECT {RUN_COLUMNS} FROM runs r WHERE r.expires_ms <= ?1 ORDER BY r.expires_ms");
     let now = tx.now().await?;
     let rows = tx.query("look for expired runs", &sql, values![now.wall_ms]).await?;
-    rows.into_iter().map(|row| Ok(record(row)?.0)).collect()
+    Ok(rows.into_iter().filter_map(|row| Some(record(row).ok()?.0)).collect())
 }
 
 /// Returns runs that wait for approval since a moment or longer and were not escalated, with their places.
@@ -346,7 +346,9 @@ impl DueWaits {
             ended_state(T::POSTGRES)
         );
         let rows = tx.query("look for expired runs", &sql, values![now_ms]).await?;
-        let moved = rows.into_iter().map(|mut row| Ok((state(&row, 0)?, state(&row, 1)?, row.take(2)?)));
+        // A run whose state is unknown is listed by its row.
+        let known = rows.into_iter().filter_map(|row| Some((state(&row, 0).ok()?, row)));
+        let moved = known.map(|(from, mut row)| Ok((from, state(&row, 1)?, row.take(2)?)));
         let moved = moved.collect::<Result<Vec<_>, StoreError>>()?;
         let of = "(SELECT seq FROM runs WHERE expires_ms <= ?1)".to_owned();
         Ok((!moved.is_empty()).then_some(Self { of, moved }))

@@ -38,7 +38,7 @@ pub(crate) async fn report<T: Tx>(tx: &T, run: &RunId, report: &Report) -> Resul
         changes.head = Some((number, own_steps(&checkpoint.done)));
     }
     if !is_unchanged(before, &next) {
-        apply(tx, run, &next, None, now_ms).await?;
+        apply(tx, before, &next, None, now_ms).await?;
     }
     events.extend(report.events.iter().cloned());
     if let Transition::Move { state, gate, .. } = &next {
@@ -110,7 +110,7 @@ pub(crate) async fn report<T: Tx>(tx: &T, run: &RunId, report: &Report) -> Resul
     }
     // The signal arrived between the worker's check and its report, and would not be sent again.
     let next = transition(&run_snapshot(&after, locked.replays), &Command::Signal { name: name.clone() })?;
-    apply(tx, run, &next, None, now_ms).await?;
+    apply(tx, &after, &next, None, now_ms).await?;
     Ok(get(tx, run).await?.0)
 }
 

@@ -155,7 +155,8 @@ fn record_or_damage(mut row: Row) -> Result<(RunRecord, bool, Option<&'static st
     Ok((run, replays, unreadable))
 }
 
-/// Reads a run from a row of [`listed_columns`], with its position in launch order; modified inputs are omitted.
+/// Reads a run from a row of [`listed_columns`], with its position in launch order; modified inputs are omitted, and a
+/// row that cannot be read is a failed run.
 pub(super) fn listed(row: Row, now_ms: i64) -> Result<(RunRecord, i64), StoreError> {
     let sound = match (row.text(7), row.text(LISTED_DIGEST)) {
         (Some(inputs), Some(stored)) => inputs == "null" || stored == digest(&[inputs]),
@@ -163,7 +164,11 @@ pub(super) fn listed(row: Row, now_ms: i64) -> Result<(RunRecord, i64), StoreErr
     };
     let mut row = row;
     let seq = row.take(SEQ)?;
-    let (mut run, replays) = record(row)?;
+    let substitute = Substitute::of(&mut row);
+    let (mut run, replays) = match record(row) {
+        Ok(record) => record,
+        Err(error) => return Ok((substitute.run(&error), seq)),
+    };
     for value in [&mut run.target, &mut run.outputs, &mut run.error] {
         value.take_if(|value| nesting::exceeds(value, MAX_STORED_LEVELS));
     }
@@ -171,6 +176,53 @@ pub(super) fn listed(row: Row, now_ms: i64) -> Result<(RunRecord, i64), StoreErr
         run.inputs = Json::Null;
     }
     Ok((as_of(run, replays, now_ms), seq))
+}
+
+/// What identifies a run in a list if its row cannot be read.
+struct Substitute {
+    id: String,
+    skill_id: String,
+    created_ms: i64,
+    since_ms: i64,
+}
+
+impl Substitute {
+    fn of(row: &mut Row) -> Self {
+        let text = |index| row.text(index).unwrap_or_default().to_owned();
+        let (id, skill_id) = (text(0), text(1));
+        let mut time = |index| row.take::<i64>(index).unwrap_or_default();
+        Self { id, skill_id, created_ms: time(21), since_ms: time(22) }
+    }
+
+    /// Returns the run as failed for this reason, and without commands: they have to read all of it.
+    fn run(self, error: &StoreError) -> RunRecord {
+        RunRecord {
+            id: RunId(self.id),
+            skill_id: self.skill_id,
+            state: RunState::Failed,
+            paused: false,
+            gate: None,
+            decided: None,
+            contract_digest: String::new(),
+            inputs: Json::Null,
+            target: None,
+            options: RunOptions::default(),
+            outputs: None,
+            error: Some(serde_json::json!({"code": "runtime_error", "message": error.to_string()})),
+            trace_id: String::new(),
+            started_by: String::new(),
+            source: None,
+            progress: (0, 0),
+            step: None,
+            head: 0,
+            fence: 0,
+            lease: None,
+            created_ms: self.created_ms,
+            since_ms: self.since_ms,
+            expires_ms: None,
+            allowed: Vec::new(),
+        }
+    }
 }
 
 /// Returns the input of the state machine for a run.
@@ -259,13 +311,8 @@ impl LockedRun {
         if gate.is_some() {
             run.decided = None;
         }
-        let stays = run.state == *state;
-        run.expires_ms = match gate {
-            None => None,
-            Some(_) if stays => run.expires_ms,
-            Some(_) => expires_in_ms(&run.options).map(|wait| now_ms.saturating_add(wait)),
-        };
-        if !stays {
+        run.expires_ms = deadline(&run, *state, gate.as_ref(), now_ms);
+        if run.state != *state {
             run.since_ms = now_ms;
         }
         if *lease == Lease::Release {
@@ -280,6 +327,15 @@ impl LockedRun {
 /// Returns how long a run waits; a wait whose milliseconds do not fit the number type never expires.
 pub(super) fn expires_in_ms(options: &RunOptions) -> Option<i64> {
     options.expires_in_s.and_then(|seconds| i64::try_from(seconds.saturating_mul(1000)).ok())
+}
+
+/// Returns when a run expires that enters a state with this gate now. In the same state, it is still the same wait.
+fn deadline(before: &RunRecord, state: RunState, gate: Option<&Gate>, now_ms: i64) -> Option<i64> {
+    gate?;
+    if before.state == state {
+        return before.expires_ms;
+    }
+    expires_in_ms(&before.options).map(|wait| now_ms.saturating_add(wait))
 }
 
 /// Returns a run that is about to change, locked.
@@ -374,15 +430,16 @@ pub(super) fn signed(mut data: Json, by: Option<&str>) -> Json {
     data
 }
 
-/// Applies a transition of the state machine. Returns whether the run changed.
+/// Applies a transition of the state machine to a run as it is stored. Returns whether the run changed.
 pub(super) async fn apply<T: Tx>(
     tx: &T,
-    run: &RunId,
+    before: &RunRecord,
     next: &Transition,
     decided: Option<&Decision>,
     now_ms: i64,
 ) -> Result<bool, StoreError> {
     let Transition::Move { state, fence, lease, paused, gate } = next else { return Ok(false) };
+    let expires_ms = deadline(before, *state, gate.as_ref(), now_ms);
     let gate = gate.as_ref().map(json::<Gate>).transpose()?;
     let decided = decided.map(json::<Decision>).transpose()?;
     tx.post(
@@ -391,18 +448,18 @@ pub(super) async fn apply<T: Tx>(
             gate = ?5, decided = CASE WHEN CAST(?5 AS TEXT) IS NULL THEN coalesce(?6, decided) END,
             worker = CASE WHEN ?7 THEN NULL ELSE worker END,
             lease_until_ms = CASE WHEN ?7 THEN NULL ELSE lease_until_ms END,
-            expires_ms = CASE WHEN CAST(?5 AS TEXT) IS NULL THEN NULL
-                              WHEN state = ?2 THEN expires_ms ELSE ?8 + expires_in_ms END
+            expires_ms = ?9
          WHERE id = ?1",
         values![
-            run,
+            &before.id,
             state.to_string(),
             *fence,
             i64::from(*paused),
             gate,
             decided,
             *lease == Lease::Release,
-            now_ms
+            now_ms,
+            expires_ms
         ],
     )
     .await?;

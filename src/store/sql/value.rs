@@ -114,6 +114,8 @@ impl Column for i64 {
     fn read(value: &mut Value<'static>) -> Option<Self> {
         match value {
             Value::Int(number) => Some(*number),
+            // `SQLite` stores a sum that overflows as a real number, which the conversion limits to the range of integers.
+            Value::Real(number) => Some(*number as i64),
             _ => None,
         }
     }

@@ -10,7 +10,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use super::leftover::{check_leftover_log, has_log};
 use super::open::{FileState, ensure_closed, file_state, migrated_copy, store_uri};
 use super::{failed, reading, schema, tx};
-use crate::sql::Row;
+use crate::sql::{Row, Value};
 use crate::{StoreError, Unavailability};
 use skills_base::sync::MutexExt as _;
 
@@ -221,7 +221,13 @@ fn read(
     let mut found = statement.query([])?;
     let mut rows = Vec::with_capacity(BATCH_ROWS);
     while let Some(row) = found.next()? {
-        let values = (0..table.columns.len()).map(|column| tx::value(row.get_ref(column)?));
+        let values = (0..table.columns.len()).map(|column| -> rusqlite::Result<Value<'static>> {
+            Ok(match tx::value(row.get_ref(column)?)? {
+                // All columns are integers and texts: a sum of integers that overflowed.
+                Value::Real(number) => Value::Int(number as i64),
+                value => value,
+            })
+        });
         rows.push(Row(values.collect::<rusqlite::Result<_>>()?));
         if rows.len() == BATCH_ROWS && batches.blocking_send(Ok((index, std::mem::take(&mut rows)))).is_err()
         {

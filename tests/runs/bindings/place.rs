@@ -155,7 +155,7 @@ impl Bench {
             target: None,
             idempotency_key: "run-1/classify".to_owned(),
             trace_id: "trace-1".to_owned(),
-            started_by: "kim".to_owned(),
+            ordered_by: "kim".to_owned(),
             step: "classify".to_owned(),
             timeout: Duration::from_secs(20),
             conformance: Conformance::Standard,

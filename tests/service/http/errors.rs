@@ -197,7 +197,10 @@ async fn impossible_requests_have_a_code() {
     let asks = call("skill.execute", json!({ "skill_id": "ledger", "inputs": { "amounts": [1] } })).await;
     is(&asks, 428, "confirmation_required");
     let run = asks.json()["error"]["reason"]["run_id"].clone();
-    is(&call("run.replay", json!({ "run_id": run, "checkpoint_id": 99 })).await, 404, "checkpoint_not_found");
+    for checkpoint in [99, u64::MAX] {
+        let replay = json!({ "run_id": run, "checkpoint_id": checkpoint });
+        is(&call("run.replay", replay).await, 404, "checkpoint_not_found");
+    }
     assert_eq!(call("run.deny", json!({ "run_id": run, "step": "book" })).await.status, 200);
     let late = call("run.approve", json!({ "run_id": run })).await;
     is(&late, 409, "invalid_transition");
@@ -207,6 +210,9 @@ async fn impossible_requests_have_a_code() {
     assert_eq!(call("run.launch", keyed(1)).await.json()["idempotency"], "reused");
     is(&call("run.launch", keyed(2)).await, 409, "idempotency_conflict");
 
+    let long = json!({ "skill_id": "ledger", "inputs": { "amounts": [1] }, "options": { "expires_in": 9_223_372_036_854_775_u64 } });
+    is(&call("run.launch", long).await, 400, "invalid_request");
+    is(&call("session.new", json!({ "cap": 65 })).await, 400, "invalid_request");
     let session = call("session.new", json!({ "cap": 1 })).await.json()["session_id"].clone();
     let tool = |name: &str, skill: &str| json!({ "session_id": session, "tool": name, "arguments": { "skill_id": skill } });
     is(&call("session.tool", tool("skills.nothing", "ledger")).await, 404, "not_found");

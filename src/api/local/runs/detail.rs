@@ -128,7 +128,9 @@ async fn newest_checkpoints(store: &dyn Store, run: &RunId) -> Result<Vec<Checkp
 /// Returns the newest events of a run, as many as a response contains.
 async fn newest_events(store: &dyn Store, run: &RunId) -> Result<Vec<RunEvent>, Error> {
     let mut events: VecDeque<(usize, RunEvent)> = VecDeque::new();
-    let (mut bytes, mut after) = (0, 0);
+    let mut bytes = 0;
+    // Their numbers have no gaps.
+    let mut after = store.last_event_of(run).await?.saturating_sub(MAX_EVENTS as u64);
     loop {
         let page = store.events(Some(run), after, PAGE).await?;
         let Some(last) = page.last() else { break };

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::super::skills::Skills;
@@ -19,6 +20,7 @@ use super::{Permissions, Workers, identity};
 use crate::run_options::ensure_without_nul;
 use crate::{Code, Error, ExecutionOptions, LaunchRequest, Launched, SingleFlight, new_trace_id};
 use skills_base::canonical::digest_of;
+use skills_base::duration::MAX_SECONDS;
 use skills_base::files::open_regular;
 use skills_base::hex;
 use skills_config::{Config, quoted};
@@ -27,10 +29,14 @@ use skills_registry::{Trust, TrustState};
 use skills_runs::{Caller as _, FieldProblem, Plan, check_inputs};
 use skills_skill::contract::{Capability, Contract, derived_title, render_title};
 use skills_skill::{Invocation, Skill, SkillId};
-use skills_store::{Idempotency, Launch, PolicySubject, RunId, RunOptions, RunRecord};
+use skills_store::{
+    Idempotency, IdempotencyOutcome, Launch, LaunchOutcome, PolicySubject, RunId, RunOptions, RunRecord,
+};
 
 /// Default lifetime of an idempotency key in seconds: one day.
 const KEY_SECONDS: u64 = 86_400;
+/// Runs of earlier launches with the same key that are read at the same time: they may be large.
+static REUSED_READS: Semaphore = Semaphore::const_new(4);
 /// The environment variable that overrides it.
 const KEY_VARIABLE: &str = "AGENT_SKILLS_IDEMPOTENCY_TTL_SECONDS";
 
@@ -312,6 +318,7 @@ impl Plans {
             on_expiry: options.on_expiry,
             unsandboxed: options.unsandboxed,
             inputs_by: Vec::new(),
+            resumed_by: None,
             file_digests: file_digests(&files)?,
             files,
             labels: options.labels.clone(),
@@ -415,9 +422,13 @@ impl Launches {
             },
             idempotency,
         };
-        let started = runtime.store.launch(launch).await?;
+        let LaunchOutcome { mut run, idempotency } = runtime.store.launch(launch).await?;
+        if idempotency == IdempotencyOutcome::Reused {
+            let _permit = REUSED_READS.acquire().await;
+            run = runtime.store.run(&run.id).await?.unwrap_or(run);
+        }
         let worker_alive = self.workers.own.or_others(&runtime).await;
-        Ok(Launched { run: started.run, idempotency: started.idempotency, worker_alive })
+        Ok(Launched { run, idempotency, worker_alive })
     }
 }
 
@@ -515,11 +526,14 @@ fn digest_of_file(path: &Path) -> io::Result<String> {
 fn key_seconds(setting: Option<&str>) -> Result<u64, Error> {
     match setting.map(str::trim).filter(|text| !text.is_empty()) {
         None => Ok(KEY_SECONDS),
-        Some(text) => text.parse().ok().filter(|seconds| *seconds > 0).ok_or_else(|| {
-            let message =
-                format!("invalid {KEY_VARIABLE} {text:?}; expected a number of seconds, at least 1");
-            Error::new(Code::InvalidConfiguration, message)
-        }),
+        Some(text) => {
+            text.parse().ok().filter(|seconds| (1..=MAX_SECONDS).contains(seconds)).ok_or_else(|| {
+                let message = format!(
+                    "invalid {KEY_VARIABLE} {text:?}; expected a number of seconds from 1 to {MAX_SECONDS}"
+                );
+                Error::new(Code::InvalidConfiguration, message)
+            })
+        }
     }
 }
 
@@ -542,7 +556,7 @@ mod tests {
     fn idempotency_key_lifetime_is_read_from_the_environment() {
         assert_eq!(key_seconds(None), Ok(KEY_SECONDS));
         assert_eq!(key_seconds(Some("60")), Ok(60));
-        for wrong in ["0", "-1", "a day"] {
+        for wrong in ["0", "-1", "a day", "3153600001"] {
             assert_eq!(key_seconds(Some(wrong)).unwrap_err().code, Code::InvalidConfiguration, "{wrong}");
         }
     }

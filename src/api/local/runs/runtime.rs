@@ -36,7 +36,7 @@ use skills_sandbox::{Level, Limits, Sandbox};
 use skills_store::{
     self, AuditAnchor, AuditAnchors, Claimed, Clocks, CommitObserver, Counts, KnownStores, OpenOptions,
     Places, Postgres, PostgresAddress, PostgresOptions, Reset, RunQuery, RunRecord, Sessions, Sqlite, Store,
-    StoreError,
+    StoreError, Unavailability,
 };
 
 /// Maximum age of the capability catalog when a worker starts a run.
@@ -695,8 +695,9 @@ impl Execute for CurrentEngine {
                     }
                     // The lease is released: a typing error in the policy must not fail runs.
                     Err(error) => {
-                        let action = format!("execute run {}", claimed.run.id);
-                        return Err(StoreError::Failed { action, reason: error.message });
+                        let (action, cause) =
+                            (format!("execute run {}", claimed.run.id), Unavailability::Busy);
+                        return Err(StoreError::Unavailable { cause, action, reason: error.message });
                     }
                 },
                 () = cancel.cancelled() => return Ok(()),
