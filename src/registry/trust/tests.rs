@@ -103,7 +103,7 @@ fn a_folder_of_the_settings_counts_by_its_real_path_too() {
     let state = |named: &str| {
         let (file, repository) = (home.join("data/trust.json"), home.join("repo"));
         let named = vec![home.join(named)];
-        let trust = Trust::with(Some(file), home.join("shipped"), named, Some(repository));
+        let trust = Trust::with(Some(file), home.join("shipped"), named, vec![repository]);
         trust.state(&home.join("repo/skills/b"))
     };
     assert_eq!(state("named"), TrustState::Untrusted, "a link out of the repository");

@@ -130,7 +130,7 @@ async fn newest_events(store: &dyn Store, run: &RunId) -> Result<Vec<RunEvent>, 
     let mut events: VecDeque<(usize, RunEvent)> = VecDeque::new();
     let mut bytes = 0;
     // Their numbers have no gaps.
-    let mut after = store.last_event_of(run).await?.saturating_sub(MAX_EVENTS as u64);
+    let mut after = store.newest_run_event(run).await?.saturating_sub(MAX_EVENTS as u64);
     loop {
         let page = store.events(Some(run), after, PAGE).await?;
         let Some(last) = page.last() else { break };
