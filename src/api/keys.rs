@@ -74,8 +74,7 @@ impl KeyRing {
     /// Adds the keys of a file, which may have none.
     ///
     /// # Errors
-    /// Returns `not_found` if there is no such file, and `invalid_configuration` if it is unreadable or invalid, with the
-    /// location of the error.
+    /// Returns `invalid_configuration` if the file is unreadable or invalid, with the location of the error.
     pub fn read(&mut self, path: &Path) -> Result<(), Error> {
         let wrong = |why: String| {
             Error::new(Code::InvalidConfiguration, format!("invalid keys file `{}`: {why}", path.display()))
@@ -83,8 +82,7 @@ impl KeyRing {
         let text = skills_base::files::read_user_text(path).map_err(|error| {
             let reason = skills_base::files::io_reason(&error);
             let message = format!("cannot read keys file `{}`: {reason}", path.display());
-            let is_missing = error.kind() == std::io::ErrorKind::NotFound;
-            Error::new(if is_missing { Code::NotFound } else { Code::InvalidConfiguration }, message)
+            Error::new(Code::InvalidConfiguration, message)
         })?;
         let file: KeyFile =
             serde_saphyr::from_str(&text).map_err(|error| wrong(error.without_snippet().to_string()))?;

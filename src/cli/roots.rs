@@ -8,8 +8,8 @@ use skills_api::{Code, Error, near};
 /// Checks that each of these folders can be read.
 ///
 /// # Errors
-/// Returns `not_found` for a missing folder, with similar names next to it; `invalid_request` for a file; `forbidden` for
-/// a folder that cannot be read.
+/// Returns `not_found` for a missing folder, with similar names next to it; `forbidden` for a file, and for a folder that
+/// cannot be read.
 pub fn check(folders: &[PathBuf]) -> Result<(), Error> {
     folders.iter().try_for_each(|folder| {
         let shown = folder.display();
@@ -20,7 +20,7 @@ pub fn check(folders: &[PathBuf]) -> Result<(), Error> {
                 ..Error::new(Code::NotFound, format!("skill folder `{shown}` does not exist"))
             }),
             Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => Err(Error::new(
-                Code::InvalidRequest,
+                Code::Forbidden,
                 format!("`{shown}` is not a folder; pass the folder that contains the skills"),
             )),
             Err(error) => Err(Error::new(Code::Forbidden, format!("cannot read folder `{shown}`: {error}"))),
@@ -52,6 +52,6 @@ mod tests {
         let missing = check(&[at("skills"), at("skils")]).unwrap_err();
         assert_eq!(missing.code, Code::NotFound);
         assert_eq!(missing.suggestions, [at("skills").display().to_string()]);
-        assert_eq!(check(&[at("skill")]).unwrap_err().code, Code::InvalidRequest);
+        assert_eq!(check(&[at("skill")]).unwrap_err().code, Code::Forbidden);
     }
 }

@@ -488,7 +488,7 @@ fn a_draft_is_shown_as_each_client_would_read_its_file() {
     }
     if let Some(copilot) = of("copilot") {
         let why = copilot["dropped"].as_str().unwrap();
-        assert!(why.contains("1500 characters"), "{why}");
+        assert!(why.contains("1,500 characters"), "{why}");
     }
     assert!(!shown.is_empty(), "{draft}");
 }

@@ -64,6 +64,7 @@ impl Form {
     }
 
     /// Sorts the fields by their position in `names`.
+    #[must_use]
     pub fn in_order(mut self, names: &[&str]) -> Self {
         self.entries.sort_by_key(|entry| names.iter().position(|name| *name == entry.name));
         self
