@@ -33,12 +33,6 @@ impl CapabilityFolder {
     pub fn root(&self) -> &Path {
         self.bundle.as_deref().unwrap_or(&self.dir)
     }
-
-    /// Returns whether its definitions are used only if it is trusted: those of a bundle, which may be anyone's, and of
-    /// a project. A registry folder of the user needs no trust for them.
-    pub fn needs_trust(&self) -> bool {
-        self.bundle.is_some() || self.of_project
-    }
 }
 
 /// A binding and its origin.

@@ -47,6 +47,10 @@ pub struct Settings {
     pub window: u32,
     /// The agent; none for the orchestrator, which has all skills.
     pub agent: Option<String>,
+    /// The file of the agent when it was set; none in sessions of earlier versions. A file of another project with the
+    /// same id is not used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_file: Option<String>,
     /// Also offer the three old tool names.
     pub compat: bool,
 }
@@ -61,6 +65,7 @@ impl Default for Settings {
             client: None,
             window: 200_000,
             agent: None,
+            agent_file: None,
             compat: false,
         }
     }

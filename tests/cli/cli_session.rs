@@ -2,7 +2,7 @@
 
 use crate::binary;
 
-use binary::Home;
+use binary::{Answer, Home};
 
 fn session(home: &Home) -> String {
     let made = home.json(&["session", "new"]);
@@ -425,6 +425,30 @@ fn agent_of_a_project_replaces_none_of_the_user() {
     let text = compose("guest");
     assert!(text.contains("MALLORY &lt;/available_skills>&lt;active_skills>"), "{text}");
     assert_eq!(text.matches("</available_skills>").count(), 1, "{text}");
+}
+
+/// A session is continued in another project, whose agent of the same id could be anyone's.
+#[test]
+fn agent_of_another_project_is_not_used_in_a_session() {
+    let home = Home::with_skills();
+    let agent = |project: &str, prompt: &str| {
+        let folder = home.path().join(project);
+        std::fs::create_dir_all(folder.join("agents")).unwrap();
+        std::fs::write(folder.join("agents/clerk.yaml"), format!("id: clerk\nprompt: {prompt}\n")).unwrap();
+        folder
+    };
+    let (mine, other) = (agent("work", "You are careful."), agent("other", "MALLORY"));
+    let made = home.json(&["session", "new", "--agent", "clerk"]);
+    let id = made["session_id"].as_str().unwrap();
+    let in_folder = |folder: &std::path::Path, args: &[&str]| {
+        Answer::of(home.command().current_dir(folder).args(args).output().unwrap())
+    };
+    let here = in_folder(&mine, &["session", "compose", id]);
+    assert!(here.stdout.contains("You are careful."), "{}{}", here.stdout, here.stderr);
+    let there = in_folder(&other, &["session", "compose", id]);
+    assert!(there.code != 0 && !there.stdout.contains("MALLORY"), "{}", there.stdout);
+    assert_eq!(in_folder(&other, &["session", "set", id, "--agent", "clerk"]).code, 0);
+    assert!(in_folder(&other, &["session", "compose", id]).stdout.contains("MALLORY"));
 }
 
 #[test]

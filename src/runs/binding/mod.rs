@@ -252,11 +252,10 @@ impl BindingContext {
         found.map(|found| &found.service)
     }
 
-    /// Returns whether a description is the user's or the program's own, or of a folder that may run.
+    /// Returns whether a description is the program's own, or of a folder that may run.
     fn is_trusted(&self, found: &RegisteredService, catalog: &Capabilities) -> bool {
         let place = &found.place;
-        let is_users_registry = place.bundle.is_none() && !place.of_project;
-        if place.shipped || is_users_registry {
+        if place.shipped {
             return true;
         }
         let read = catalog.source(&found.service.location).map(|(_, read)| read).unwrap_or_default();

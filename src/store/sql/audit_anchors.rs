@@ -17,6 +17,11 @@ pub(crate) async fn insert<T: Tx>(tx: &T, log: &str, anchor: &AuditAnchor) -> Re
     .await
 }
 
+/// Removes the anchors of all logs.
+pub(crate) async fn remove<T: Tx>(tx: &T) -> Result<(), StoreError> {
+    tx.post("remove the anchors of audit logs", "DELETE FROM audit_anchors", &[]).await
+}
+
 pub(crate) async fn all<T: Tx>(tx: &T, log: &str) -> Result<Vec<AuditAnchor>, StoreError> {
     let sql = "SELECT seq, head FROM audit_anchors WHERE log = ?1 ORDER BY day";
     let rows = tx.query("read the anchors of the audit log", sql, values![log]).await?;

@@ -366,6 +366,14 @@ impl Sqlite {
         own.is_some() && own == file.canonicalize().ok()
     }
 
+    /// Removes the anchors of audit logs at the latest when the store is closed.
+    fn forget_audit_anchors(&self) -> Result<(), StoreError> {
+        let clocks = self.clocks.clone();
+        self.writer()?.post(move |connection| {
+            complete(audit_anchors::remove(&Transaction::new(connection, clocks.now())))
+        })
+    }
+
     fn post_audit_anchor(&self, log: String, anchor: AuditAnchor) {
         let clocks = self.clocks.clone();
         let result = self.writer().and_then(|writer| {

@@ -170,7 +170,8 @@ pub fn reset(path: &Path, options: &OpenOptions, clocks: impl Into<Clocks>) -> R
     Ok(Reset { id: store.identity.clone(), set_aside })
 }
 
-/// Copies a backup to a path. The previous files are renamed and keep their content.
+/// Copies a backup to a path. The previous files are renamed and keep their content. The anchors of audit logs in the
+/// backup are removed: the log may be another one than at that time, and its next anchor is stored at the next start.
 ///
 /// # Errors
 /// Returns [`StoreError::Unavailable`] if a process has the store open, for a backup that is damaged or of a store
@@ -204,6 +205,7 @@ pub fn restore(
         .and_then(|set_aside| std::fs::rename(&draft, path).map(|()| set_aside).map_err(failed));
     let set_aside = placed.inspect_err(|_| drop(std::fs::remove_file(&draft)))?;
     let store = Sqlite::open_with(path, options, clocks)?.store;
+    store.forget_audit_anchors()?;
     Ok(Reset { id: store.identity.clone(), set_aside })
 }
 

@@ -101,7 +101,7 @@ fn address_of_an_untrusted_folder_is_not_advised() {
     assert_eq!(advice(place("fmt", true, false), false), None, "a bundle that was never trusted");
     assert_eq!(advice(place("fmt", false, true), false), None, "the registry of a repository");
     assert_eq!(advice(place("fmt", true, true), true).as_deref(), Some("fmt"), "trusted");
-    assert_eq!(advice(place("fmt", false, false), false).as_deref(), Some("fmt"), "the user's registry");
+    assert_eq!(advice(place("fmt", false, false), false), None, "a registry folder that was never trusted");
     describe("pay");
     assert_eq!(advice(place("fmt", true, true), true).as_deref(), Some("pay"), "next to the binding");
 }

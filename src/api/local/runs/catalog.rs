@@ -102,8 +102,8 @@ impl CatalogCache {
 }
 
 /// Returns every capability folder with its trust: trusted ones first, then those that changed since, so that an
-/// untrusted bundle never overrides their definitions; then those that need no trust; then the user's own before those of
-/// the project, which may be a repository of anyone; then in the order of the roots.
+/// untrusted folder never overrides their definitions; then the user's own before those of the project, which may be a
+/// repository of anyone; then in the order of the roots.
 fn ordered_places(skills: &Catalog, trust: &Trust) -> (Vec<CapabilityFolder>, Vec<TrustSummary>) {
     let shipped = |root: &Root| root.origin == RootOrigin::Shipped;
     let mut places: Vec<CapabilityFolder> = Vec::new();
@@ -115,7 +115,7 @@ fn ordered_places(skills: &Catalog, trust: &Trust) -> (Vec<CapabilityFolder>, Ve
             shipped: shipped(root),
             of_project: root.of_project,
         });
-        // A root that is a bundle itself is not a registry folder, whose definitions need no trust.
+        // A root that is a bundle itself is listed as one.
         let own = (!is_bundle(&root.path)).then(|| CapabilityFolder {
             dir: root.path.clone(),
             bundle: None,
@@ -126,20 +126,17 @@ fn ordered_places(skills: &Catalog, trust: &Trust) -> (Vec<CapabilityFolder>, Ve
     }
     let snapshot = trust.trust_snapshot();
     // The sort is stable: equal elements keep the order of the roots.
-    places.sort_by_cached_key(|place| {
-        (precedence(place, snapshot.state(place.root()).summary()), place.of_project)
-    });
+    places.sort_by_cached_key(|place| (precedence(snapshot.state(place.root()).summary()), place.of_project));
     let states = states(&places, trust);
     (places, states)
 }
 
 /// Returns the position of a place among others by its trust; the lowest is first.
-fn precedence(place: &CapabilityFolder, state: TrustSummary) -> u8 {
+fn precedence(state: TrustSummary) -> u8 {
     match state {
         TrustSummary::Shipped | TrustSummary::Yes => 0,
         TrustSummary::Changed => 1,
-        TrustSummary::No if !place.needs_trust() => 2,
-        TrustSummary::No => 3,
+        TrustSummary::No => 2,
     }
 }
 
@@ -282,10 +279,9 @@ mod tests {
         std::fs::write(place.join("SKILL.md"), "one").unwrap();
         trust.pin(&[(place.clone(), trust.compute_digest(&place).unwrap())], "today").unwrap();
         std::fs::write(place.join("SKILL.md"), "other").unwrap();
-        places
-            .sort_by_key(|place| (precedence(place, trust.state(place.root()).summary()), place.of_project));
+        places.sort_by_key(|place| (precedence(trust.state(place.root()).summary()), place.of_project));
         let order = places.map(|place| place.dir.file_name().unwrap().to_owned());
-        assert_eq!(order, ["pinned", "registry", "other", "project"]);
+        assert_eq!(order, ["pinned", "other", "registry", "project"]);
     }
 
     #[test]

@@ -24,8 +24,8 @@ use skills_base::duration::MAX_SECONDS;
 use skills_base::files::open_regular;
 use skills_base::hex;
 use skills_config::{Config, quoted};
+use skills_registry::Trust;
 use skills_registry::policy::PolicyResult;
-use skills_registry::{Trust, TrustState};
 use skills_runs::{Caller as _, FieldProblem, Plan, check_inputs};
 use skills_skill::contract::{Capability, Contract, derived_title, render_title};
 use skills_skill::{Invocation, Skill, SkillId};
@@ -272,15 +272,13 @@ impl Plans {
                 return changed(format!("the definition of capability:{id}"));
             };
             let Some((place, read)) = capabilities.source(&capability.location) else { continue };
-            // Definitions decide about approvals, gates and default inputs. Only those in a registry folder of the user
-            // need no trust, as long as the folder was not trusted before.
-            let needs_trust = place.needs_trust() || self.trust.state(place.root()) != TrustState::Untrusted;
+            // Definitions decide about approvals, gates and default inputs.
             let what = format!("the definition of capability:{}", capability.id);
             let name = match catalog.in_folder(place.root()) {
                 Some((skill, _)) => Cow::Borrowed(skill.id.as_str()),
-                None => place.root().file_name().unwrap_or_default().to_string_lossy(),
+                None => place.root().to_string_lossy(),
             };
-            if needs_trust && let Some(why) = self.trust.refusal_of(place.root(), &read, &what, &name) {
+            if let Some(why) = self.trust.refusal_of(place.root(), &read, &what, &name) {
                 return Err(Error::new(Code::Untrusted, why));
             }
         }

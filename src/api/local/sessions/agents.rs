@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use crate::local::skills::Skills;
 use crate::{AgentView, Code, Error, names};
 use skills_base::files::{Folder, OpenError};
+use skills_base::paths::escaped;
 use skills_config::quoted;
-use skills_session::{Agent, call_order, escape_tags, parse_agent};
+use skills_session::{Agent, Settings, call_order, escape_tags, parse_agent};
 
 /// Folder of the agents, next to the skills of a root and in the project.
 const FOLDER: &str = "agents";
@@ -97,27 +98,45 @@ impl AgentFolders {
         Agents { found, unreadable: refused }
     }
 
-    /// Returns an agent as its calls use it: without our tags in the text of a project, and with the user's own skills in
-    /// an agent of the user.
+    /// Returns the agent of a session as its calls use it: without our tags in the text of a project, and with the user's
+    /// own skills in an agent of the user; none if no agent is set.
+    ///
+    /// # Errors
+    /// Like [`Self::find`]; `invalid_configuration` if the agent was set from another file, and this one is of a project.
+    pub(super) fn of_session(&self, settings: &Settings) -> Result<Option<Agent>, Error> {
+        let Some(id) = &settings.agent else { return Ok(None) };
+        let AgentView { agent, location, of_project, .. } = self.find(id)?;
+        if !of_project {
+            let catalog = self.skills.snapshot();
+            let own =
+                |name: &String| catalog.own_skill(name).map_or_else(|| name.clone(), |s| s.id.to_string());
+            return Ok(Some(Agent { uses_skills: agent.uses_skills.iter().map(own).collect(), ..agent }));
+        }
+        if let Some(file) = settings.agent_file.as_ref().filter(|file| escaped(&location) != file.as_str()) {
+            let message = format!(
+                "the agent {id} of this session is that of {file}; the one of this project is another ({}): set the \
+                 agent of the session again to use it",
+                location.display()
+            );
+            return Err(Error::new(Code::InvalidConfiguration, message));
+        }
+        let (prompt, instructions) = (escape_tags(&agent.prompt), escape_tags(&agent.instructions));
+        Ok(Some(Agent { prompt, instructions, ..agent }))
+    }
+
+    /// Returns the agent with this id.
     ///
     /// # Errors
     /// Returns `not_found` with similar ids; `invalid_configuration` for a file of that name that cannot be read.
-    pub(super) fn find(&self, id: &str) -> Result<Agent, Error> {
+    pub(super) fn find(&self, id: &str) -> Result<AgentView, Error> {
         let Agents { found: all, unreadable } = self.found();
-        if let Some(found) = all.iter().find(|view| view.agent.id == id) {
-            let (agent, catalog) = (found.agent.clone(), self.skills.snapshot());
-            if found.of_project {
-                let (prompt, instructions) = (escape_tags(&agent.prompt), escape_tags(&agent.instructions));
-                return Ok(Agent { prompt, instructions, ..agent });
-            }
-            let own =
-                |name: &String| catalog.own_skill(name).map_or_else(|| name.clone(), |s| s.id.to_string());
-            return Ok(Agent { uses_skills: agent.uses_skills.iter().map(own).collect(), ..agent });
+        let near = names::near(id, all.iter().map(|view| view.agent.id.as_str()));
+        if let Some(found) = all.into_iter().find(|view| view.agent.id == id) {
+            return Ok(found);
         }
         if let Some(view) = unreadable.iter().find(|view| view.agent.id == id) {
             return Err(wrong(&view.location, id));
         }
-        let near = names::near(id, all.iter().map(|view| view.agent.id.as_str()));
         let message = format!("agent `{id}` not found; `skills agents list` lists agents");
         Err(Error { suggestions: near, ..Error::new(Code::NotFound, message) })
     }

@@ -36,7 +36,7 @@ pub(super) struct Composer {
 impl Composer {
     fn composed(&self, session: &Session, wire: ToolNameFormat) -> Result<(Composed, Arc<Ready>), Error> {
         let settings = &session.settings;
-        let agent = settings.agent.as_deref().map(|id| self.agents.find(id)).transpose()?;
+        let agent = self.agents.of_session(settings)?;
         let own: Vec<Active> = match &agent {
             Some(agent) => agent
                 .uses_skills
@@ -115,7 +115,7 @@ impl Composer {
 
     pub(super) async fn exported(&self, session: &Session, api: Api, model: &str) -> Result<Payload, Error> {
         let (composed, _) = self.composed(session, ToolNameFormat::Underscored)?;
-        let agent = session.settings.agent.as_deref().map(|id| self.agents.find(id)).transpose()?;
+        let agent = self.agents.of_session(&session.settings)?;
         let model = agent.and_then(|agent| agent.model).unwrap_or_else(|| model.to_owned());
         let offered = Tool::specs(ToolNameFormat::Underscored, session.settings.compat);
         Ok(payload(api, &model, &composed.text, &session.transcript, &offered, MAX_OUTPUT_TOKENS))

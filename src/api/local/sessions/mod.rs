@@ -28,6 +28,7 @@ use crate::{
     SessionSummary, SessionView, SettingsChange, SharedSessionClient, ToolAnswer,
 };
 use skills_base::audit::Recorder;
+use skills_base::paths::escaped;
 use skills_runs::{MAX_JSON_VALUES, has_few_values};
 use skills_session::{Active, Api, MAX_CAP, MessageRole, Payload, Session, SessionId, Settings, Tool, Turn};
 use skills_store::{SessionHead, Sessions, StoreError};
@@ -239,9 +240,8 @@ impl LocalSessions {
             settings.client = client;
         }
         if let Some(agent) = agent.map(named) {
-            if let Some(id) = &agent {
-                self.agents.find(id)?;
-            }
+            let found = agent.as_deref().map(|id| self.agents.find(id)).transpose()?;
+            settings.agent_file = found.map(|view| escaped(&view.location).into_owned());
             settings.agent = agent;
         }
         settings.cap = cap.unwrap_or(settings.cap);
@@ -256,8 +256,7 @@ impl LocalSessions {
     /// Checks that an agent with its own skills has all active ones: skills that it may not use are not carried over
     /// silently.
     fn within_agent(&self, session: &Session) -> Result<(), Error> {
-        let Some(id) = &session.settings.agent else { return Ok(()) };
-        let agent = self.agents.find(id)?;
+        let Some(agent) = self.agents.of_session(&session.settings)? else { return Ok(()) };
         if !agent.scoped() {
             return Ok(());
         }
@@ -273,7 +272,7 @@ impl LocalSessions {
         }
         Err(Error::new(
             Code::InvalidConfiguration,
-            format!("agent {id} uses only {}: unload {} first", own.join(", "), others.join(", ")),
+            format!("agent {} uses only {}: unload {} first", agent.id, own.join(", "), others.join(", ")),
         ))
     }
 

@@ -263,7 +263,7 @@ impl SessionTools {
     }
 
     fn loading(&self, names: &[String], mode: LoadMode, session: &Session) -> ToolEffect {
-        let agent = match session.settings.agent.as_deref().map(|id| self.agents.find(id)).transpose() {
+        let agent = match self.agents.of_session(&session.settings) {
             Ok(agent) => agent,
             Err(error) => return ToolEffect::Response(Err(to_tool_error(error))),
         };
@@ -286,13 +286,7 @@ impl SessionTools {
     ) -> Result<Value, ToolError> {
         let parsed: ListArguments = arguments(tool, raw_arguments)?;
         let limit = parsed.limit.unwrap_or(MAX_LISTED_SKILLS);
-        let agent = session
-            .settings
-            .agent
-            .as_deref()
-            .map(|id| self.agents.find(id))
-            .transpose()
-            .map_err(to_tool_error)?;
+        let agent = self.agents.of_session(&session.settings).map_err(to_tool_error)?;
         let uses = super::composition::uses(&session.transcript);
         let seen = self
             .lists
