@@ -23,7 +23,7 @@ const MAX_COMPARED_BYTES: usize = 256;
 const MAX_COMPARED_SKILL_BYTES: usize = 64;
 
 /// Returns the skill that `requested` names: by its id, else its location, else its name. `place` is `requested` as an
-/// absolute path; a text with a path separator is not a name.
+/// absolute path; the path of a file, and an absolute path, is not a name.
 ///
 /// # Errors
 /// Returns `not_found` with similar names; `invalid_request` for a name that several skills have, listing their ids.
@@ -39,12 +39,13 @@ pub fn resolve(catalog: &Catalog, requested: &str, place: Option<&Path>) -> Resu
     if let Some(skill) = catalog.by_id(requested) {
         return Ok(Arc::clone(skill));
     }
-    // Anyone can write a bundle with any name, so a location is found first, and a path is never a name.
+    // Anyone can write a bundle with any name, so a location is found first, and a path is not a name.
     if let Some(skill) = place.and_then(|place| catalog.by_location(place)) {
         return Ok(Arc::clone(skill));
     }
-    let is_name =
-        |skill: &&Arc<Skill>| skill.name == requested && !requested.contains(std::path::is_separator);
+    let is_path = requested.contains(std::path::is_separator)
+        && (requested.starts_with(['/', '\\', '.', '~']) || place.is_some_and(Path::exists));
+    let is_name = |skill: &&Arc<Skill>| skill.name == requested && !is_path;
     let winners: Vec<_> = catalog.entries.iter().map(|e| &e.skill).filter(is_name).collect();
     match winners.as_slice() {
         [one] => return Ok(Arc::clone(one)),

@@ -218,6 +218,13 @@ impl Catalog {
         }
     }
 
+    /// Returns the skill of the user with this name, if there is only one.
+    pub fn own_skill_named(&self, name: &str) -> Option<&Arc<Skill>> {
+        let is_own = |root: usize| self.roots.get(root).is_some_and(|root| !root.of_project);
+        let mut named = self.entries.iter().filter(|entry| is_own(entry.root) && entry.skill.name == name);
+        named.next().filter(|_| named.next().is_none()).map(|entry| &entry.skill)
+    }
+
     /// Returns the skill of the user with this id, even if one of a project hides it.
     pub fn own_skill(&self, id: &str) -> Option<&Arc<Skill>> {
         let is_own = |root: usize| self.roots.get(root).is_some_and(|root| !root.of_project);

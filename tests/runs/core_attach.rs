@@ -334,6 +334,6 @@ async fn contract_shows_the_bindings_of_its_steps() {
     let found = |subject: &str| checks.iter().find(|check| check.subject == subject).unwrap().found.clone();
     assert!(found("runs").contains("1 pending"), "{}", found("runs"));
     assert!(found("trust").contains("4 of 4 contracts"), "{}", found("trust"));
-    assert!(found("capabilities").contains("5 available"), "{}", found("capabilities"));
+    assert!(found("capabilities").contains("5 callable"), "{}", found("capabilities"));
     assert!(!found("isolation").is_empty() && !found("workers").is_empty());
 }

@@ -327,13 +327,13 @@ fn an_anchor_far_before_the_end_is_compared() {
     fixture.write(1..4);
     let stored = fixture.log(Mode::Full).write_anchor(&mut fixture.known).unwrap().unwrap();
     fixture.known = None;
-    fixture.write(4..3_000);
+    fixture.write(4..6_000);
     assert!(fixture.text().len() > 1 << 20);
     fixture.log(Mode::Full).write_anchor(&mut fixture.known).unwrap();
-    fixture.log(Mode::Full).compare(&stored, 3_000, &mut None).unwrap();
+    fixture.log(Mode::Full).compare(&stored, 6_000, &mut None).unwrap();
     assert!(fixture.verify().is_intact());
     fixture.forge();
-    fixture.log(Mode::Full).compare(&stored, 3_000, &mut None).unwrap();
+    fixture.log(Mode::Full).compare(&stored, 6_000, &mut None).unwrap();
     assert!(!fixture.verify().is_intact());
 }
 

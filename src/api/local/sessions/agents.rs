@@ -108,8 +108,10 @@ impl AgentFolders {
         let AgentView { agent, location, of_project, .. } = self.find(id)?;
         if !of_project {
             let catalog = self.skills.snapshot();
-            let own =
-                |name: &String| catalog.own_skill(name).map_or_else(|| name.clone(), |s| s.id.to_string());
+            let own = |name: &String| {
+                let skill = catalog.own_skill(name).or_else(|| catalog.own_skill_named(name));
+                skill.map_or_else(|| name.clone(), |skill| skill.id.to_string())
+            };
             return Ok(Some(Agent { uses_skills: agent.uses_skills.iter().map(own).collect(), ..agent }));
         }
         if let Some(file) = settings.agent_file.as_ref().filter(|file| escaped(&location) != file.as_str()) {

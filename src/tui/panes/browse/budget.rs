@@ -229,7 +229,7 @@ mod tests {
         let word = |id: &str| budget.budget_label(&SkillId::new(id)).unwrap().0;
         assert_eq!(
             ["a", "b", "c", "d", "e"].map(word),
-            ["complete", "1536 chars", "name only", "omitted", "beyond"]
+            ["full", "1536 chars", "name only", "omitted", "beyond"]
         );
         assert!(budget.reason(&SkillId::new("a")).is_none());
         assert!(

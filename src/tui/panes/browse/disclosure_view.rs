@@ -91,7 +91,7 @@ pub(super) fn draw(
     painter.line(x, y, &cut_line(&line, available, painter.glyphs.ellipsis), available);
 }
 
-/// Formats the classification: `role procedure inferred · effect read only · kind tool · untrusted · tools Read`.
+/// Formats the classification: `role procedure inferred · effect read only · untrusted · kind tool · tools Read`.
 fn classification_line(skill: &skills_skill::Skill, trusted: Option<TrustSummary>, dot: &str) -> RichLine {
     let class = &skill.classification;
     let mut segs = Vec::new();
@@ -113,8 +113,6 @@ fn classification_line(skill: &skills_skill::Skill, trusted: Option<TrustSummary
     push("role", class.role.value.to_string(), Role::Text, mark(class.role.inferred));
     let effect = class.effect_mode.value.to_string().replace('_', " ");
     push("effect", effect, Role::Text, mark(class.effect_mode.inferred));
-    let mark_of_kind = if is_inferred { " (inferred)" } else { mark(skill.kind.inferred) };
-    push("kind", skill.kind.value.to_string(), Role::Text, mark_of_kind);
     if let Some(trusted) = trusted {
         let (text, role) = match trusted {
             TrustSummary::Shipped => ("shipped", Role::Text),
@@ -124,6 +122,8 @@ fn classification_line(skill: &skills_skill::Skill, trusted: Option<TrustSummary
         };
         push("", text.to_owned(), role, "");
     }
+    let mark_of_kind = if is_inferred { " (all inferred)" } else { mark(skill.kind.inferred) };
+    push("kind", skill.kind.value.to_string(), Role::Text, mark_of_kind);
     if !skill.properties.allowed_tools.is_empty() {
         let tools: Vec<String> = skill.properties.allowed_tools.iter().map(|t| shown(t)).collect();
         push("tools", tools.join(", "), Role::Text, "");

@@ -247,7 +247,7 @@ fn sentence(asking: &PendingRequests, answer: &Answer) -> String {
     match asking.reading().map(|(read, all)| (count(read), count(all))) {
         None => sentence,
         Some((read, all)) if answer.skills == 0 => format!("no skill is indexed yet ({read} of {all})"),
-        Some((read, all)) => format!("{sentence}; provisional, {read} of {all} indexed"),
+        Some((read, all)) => format!("{sentence}; provisional, {read} of {all}"),
     }
 }
 
