@@ -417,6 +417,11 @@ fn agent_of_a_project_replaces_none_of_the_user() {
     for wrong in ["orchestrator", "broken"] {
         assert_ne!(home.run(&["session", "new", "--agent", wrong]).code, 0, "{wrong}");
     }
+    // A bundle that is named like the folder.
+    home.file("agents/SKILL.md", "---\nname: agents\ndescription: Helps.\n---\n");
+    let ids = home.json(&["agents", "list"])["agents"].to_string();
+    std::fs::remove_file(home.skills().join("agents/SKILL.md")).unwrap();
+    assert!(!ids.contains("You are a careful clerk."), "{ids}");
     let compose = |agent: &str| {
         let made = home.json(&["session", "new", "--agent", agent]);
         home.run(&["session", "compose", made["session_id"].as_str().unwrap()]).stdout

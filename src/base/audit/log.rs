@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::anchor::{self, Anchor, AnchorCheck};
-use super::chain::{ANCHOR, GAP, GENESIS, PURGED, TORN, Verification, lines, verify};
+use super::chain::{ANCHOR, GAP, GENESIS, PURGED, TORN, Verification, lines, verify, verify_since_gaps};
 use super::line::{Entry, Line, Mode, digest};
 use crate::files::read_regular;
 use crate::private_files;
@@ -355,7 +355,7 @@ impl Log {
     ///
     /// # Errors
     /// Returns an error of the system, and `InvalidData` for a log with a broken chain, which is evidence and stays
-    /// unchanged.
+    /// unchanged. Recorded gaps are deleted with the lines of their time.
     pub fn purge(&self, before_ms: i64, now_ms: i64, by: Option<&str>) -> Result<PurgeResult, AuditError> {
         if !self.file().exists() {
             return Ok(PurgeResult::default());
@@ -363,7 +363,7 @@ impl Log {
         let _lock = self.lock()?;
         let failed = self.failed("purging it");
         let bytes = self.read()?;
-        let mut found = verify(&bytes);
+        let mut found = verify_since_gaps(&bytes);
         if found.broken.is_none() {
             found.broken = self.anchor()?.and_then(|anchor| anchor::contradiction(&bytes, &[anchor]));
         }

@@ -312,6 +312,9 @@ fn lines_rewritten_between_two_processes_are_recorded_once() {
     open(&fixture);
     assert!(!fixture.verify().is_intact());
     assert_eq!(fixture.text().matches("audit.gap").count(), 1, "{}", fixture.text());
+    // The gap is purged like every line, after its time.
+    fixture.log(Mode::Full).purge(5, 20, None).unwrap();
+    assert!(!fixture.verify().is_intact(), "the gap is newer");
     // A log that was removed with its anchor.
     fs::remove_file(fixture.log(Mode::Full).file()).unwrap();
     fs::remove_file(fixture.folder.path().join("audit.anchor")).unwrap();

@@ -9,6 +9,7 @@ use skills_base::files::{Folder, OpenError};
 use skills_base::paths::escaped;
 use skills_config::quoted;
 use skills_session::{Agent, Settings, call_order, escape_tags, parse_agent};
+use skills_skill::is_main_file;
 
 /// Folder of the agents, next to the skills of a root and in the project.
 const FOLDER: &str = "agents";
@@ -169,6 +170,10 @@ impl AgentFolders {
 /// The paths of the files that may define an agent.
 fn definitions(above: &Folder) -> Result<Vec<String>, OpenError> {
     let mut names: Vec<String> = above.entries(FOLDER)?.into_iter().map(|entry| entry.name).collect();
+    // A bundle or repository of that name is not the folder of agents of the skills next to it.
+    if names.iter().any(|name| is_main_file(name) || name == ".git") {
+        return Ok(Vec::new());
+    }
     names.retain(|name| {
         let is_yaml = Path::new(name).extension().is_some_and(|e| e == "yaml" || e == "yml");
         is_yaml && !name.starts_with('.')
