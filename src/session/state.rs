@@ -11,6 +11,7 @@ use super::compose::{Form, Instructions};
 use super::delivered_bodies::in_answers;
 use super::failure::ToolError;
 use super::transcript::{Entry, MessageRole, Turn};
+use skills_skill::Digest;
 
 /// Default maximum number of active skills.
 pub const DEFAULT_CAP: usize = 8;
@@ -47,10 +48,10 @@ pub struct Settings {
     pub window: u32,
     /// The agent; none for the orchestrator, which has all skills.
     pub agent: Option<String>,
-    /// The file of the agent when it was set; none in sessions of earlier versions. A file of another project with the
-    /// same id is not used.
+    /// SHA-256 of the path of the agent's file when it was set; none in sessions of earlier versions. A file of another
+    /// project with the same id is not used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent_file: Option<String>,
+    pub agent_file: Option<Digest>,
     /// Also offer the three old tool names.
     pub compat: bool,
 }

@@ -11,6 +11,7 @@ pub struct ExplainCapabilityArgs {
 
 /// `skills activate`
 #[derive(Debug, Args)]
+#[command(override_usage = "skills activate [OPTIONS] <CAPABILITY> <BINDING|--clear>")]
 #[command(group(ArgGroup::new("choice").required(true).args(["binding", "clear"])))]
 pub struct ActivateArgs {
     /// Id of the capability.

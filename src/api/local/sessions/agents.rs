@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use crate::local::skills::Skills;
 use crate::{AgentView, Code, Error, names};
 use skills_base::files::{Folder, OpenError};
-use skills_base::paths::escaped;
 use skills_config::quoted;
 use skills_session::{Agent, Settings, call_order, escape_tags, parse_agent};
-use skills_skill::is_main_file;
+use skills_skill::{Digest, is_main_file};
 
 /// Folder of the agents, next to the skills of a root and in the project.
 const FOLDER: &str = "agents";
@@ -115,11 +114,10 @@ impl AgentFolders {
             };
             return Ok(Some(Agent { uses_skills: agent.uses_skills.iter().map(own).collect(), ..agent }));
         }
-        if let Some(file) = settings.agent_file.as_ref().filter(|file| escaped(&location) != file.as_str()) {
+        if settings.agent_file.as_ref().is_some_and(|file| *file != digest_of_path(&location)) {
             let message = format!(
-                "the agent {id} of this session is that of {file}; the one of this project is another ({}): set the \
-                 agent of the session again to use it",
-                location.display()
+                "the agent {id} of this session is that of another project, not the one here: set the agent of the \
+                 session again to use this one"
             );
             return Err(Error::new(Code::InvalidConfiguration, message));
         }
@@ -165,6 +163,11 @@ impl AgentFolders {
         }
         folders
     }
+}
+
+/// Identifies the file of an agent without telling a caller of a service where it is.
+pub(super) fn digest_of_path(location: &Path) -> Digest {
+    Digest::of(location.as_os_str().as_encoded_bytes())
 }
 
 /// The paths of the files that may define an agent.

@@ -28,7 +28,6 @@ use crate::{
     SessionSummary, SessionView, SettingsChange, SharedSessionClient, ToolAnswer,
 };
 use skills_base::audit::Recorder;
-use skills_base::paths::escaped;
 use skills_runs::{MAX_JSON_VALUES, has_few_values};
 use skills_session::{Active, Api, MAX_CAP, MessageRole, Payload, Session, SessionId, Settings, Tool, Turn};
 use skills_store::{SessionHead, Sessions, StoreError};
@@ -241,7 +240,7 @@ impl LocalSessions {
         }
         if let Some(agent) = agent.map(named) {
             let found = agent.as_deref().map(|id| self.agents.find(id)).transpose()?;
-            settings.agent_file = found.map(|view| escaped(&view.location).into_owned());
+            settings.agent_file = found.map(|view| agents::digest_of_path(&view.location));
             settings.agent = agent;
         }
         settings.cap = cap.unwrap_or(settings.cap);
