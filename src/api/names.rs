@@ -180,11 +180,11 @@ mod tests {
     #[test]
     fn location_has_precedence_over_the_name_of_another_skill() {
         let path = "/skills/deploy/SKILL.md";
-        let mut catalog = catalog(&[("deploy", "deploy"), ("fmt", path), ("tables", "deploy/")]);
+        let mut catalog = catalog(&[("deploy", "deploy"), ("fmt", path), ("tables", "sdk/linux")]);
         let found =
             |catalog: &Catalog| resolve(catalog, path, Some(Path::new(path))).map(|s| s.id.to_string());
         assert_eq!(found(&catalog).as_deref(), Ok("deploy"));
-        assert_eq!(resolve(&catalog, "deploy/", None).unwrap_err().code, Code::NotFound);
+        assert_eq!(resolve(&catalog, "sdk/linux", None).unwrap().id.as_str(), "tables");
         catalog.entries.remove(0);
         assert_eq!(found(&catalog).unwrap_err().code, Code::NotFound, "a path is not a name");
     }
