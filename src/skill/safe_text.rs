@@ -30,7 +30,7 @@ pub fn block(text: &str) -> Cow<'_, str> {
     rewrite(text, true)
 }
 
-/// Makes a name safe: in addition to [`line`], whitespace at its ends, which looks like padding, and any other whitespace
+/// Makes a name safe: in addition to [`line()`], whitespace at its ends, which looks like padding, and any other whitespace
 /// than a space become visible.
 pub fn name(text: &str) -> Cow<'_, str> {
     let (start, end) = (text.len() - text.trim_start().len(), text.trim_end().len());
