@@ -76,13 +76,7 @@ fn run_script(message: &LaunchMessage, stdin: &[u8], control: UnixStream) -> io:
         Err(why) if message.plan.probe.is_some() => Err(why),
         Err(why) => {
             let why = format!("limiting what it can write: {why}");
-            return Ok(SupervisorReport {
-                end: ScriptEnd::NotStarted(why),
-                leftovers: 0,
-                remaining: None,
-                adopts,
-                disk: None,
-            });
+            return Ok(not_started(why, adopts));
         }
     };
     let wrapped = message.wrapper.is_some();
@@ -97,13 +91,7 @@ fn run_script(message: &LaunchMessage, stdin: &[u8], control: UnixStream) -> io:
         Ok(child) => child,
         Err(error) => {
             let why = format!("starting `{}`: {error}", command.get_program().display());
-            return Ok(SupervisorReport {
-                end: ScriptEnd::NotStarted(why),
-                leftovers: 0,
-                remaining: None,
-                adopts,
-                disk: None,
-            });
+            return Ok(not_started(why, adopts));
         }
     };
     drop(failures_end);
@@ -141,6 +129,11 @@ fn run_script(message: &LaunchMessage, stdin: &[u8], control: UnixStream) -> io:
         Err(why) => Some(DiskUse { error: Some(why), ..DiskUse::default() }),
     };
     Ok(SupervisorReport { end, leftovers, remaining, adopts, disk })
+}
+
+/// Returns the report of a script that was not started.
+fn not_started(why: String, adopts: bool) -> SupervisorReport {
+    SupervisorReport { end: ScriptEnd::NotStarted(why), leftovers: 0, remaining: None, adopts, disk: None }
 }
 
 /// Mounts the separate file system of the script, if the plan has one.
