@@ -175,6 +175,11 @@ pub struct RunOptions {
     /// What the rules of the policy apply to. Absent: it was launched by an earlier version.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub policy_subjects: Vec<PolicySubject>,
+    /// The folder that each of its capabilities was defined in at launch, by the id of the capability, without those that
+    /// ship with this program: the run continues while these folders are trusted. Absent: it was launched by an earlier
+    /// version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub definitions: Option<BTreeMap<String, String>>,
 }
 
 /// A part of a run to which rules of the policy apply, as it was when the run was launched: a skill that is renamed,

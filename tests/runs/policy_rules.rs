@@ -472,6 +472,61 @@ async fn definition_of_an_untrusted_bundle_is_not_used() {
     );
 }
 
+/// The same holds when a run continues: with the definition that it was launched with, which another may have replaced.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_does_not_continue_after_trust_in_a_definition_was_revoked() {
+    let mut place = place();
+    let store = place.path("runs.db");
+    place.config.store = Some(format!("sqlite:{}", store.display()));
+    place.write(
+        "skills/aaa/SKILL.md",
+        "---\nname: aaa\ndescription: Formats tables. Use for tables.\n---\nx\n",
+    );
+    let text = std::fs::read_to_string(place.path("skills/ledger/capabilities/book.yaml")).unwrap();
+    place.write("skills/aaa/capabilities/book.yaml", &text.replacen("description:", "description: Also", 1));
+    let bundle = |id: &str| place.path(&format!("skills/{id}"));
+    let (own, aaa) = ([bundle("borrow"), bundle("ledger")], bundle("aaa"));
+    place.config.trust = [&own[..], &[aaa.clone()]].concat();
+    let core = place.open().await;
+    let mut runs = Vec::new();
+    for way in ["borrow", "capability:test.ledger.book"] {
+        let run = waiting(&core, way).await;
+        assert_eq!(
+            run.options.definitions.as_ref().unwrap()["test.ledger.book"],
+            aaa.to_string_lossy(),
+            "{way}"
+        );
+        runs.push((way, run));
+    }
+    place.config.trust = own.to_vec();
+    for of_earlier_version in [false, true] {
+        if of_earlier_version {
+            let other = rusqlite::Connection::open(&store).unwrap();
+            let changed =
+                other.execute("UPDATE runs SET options = json_remove(options, '$.definitions')", []);
+            assert!(changed.unwrap() > 0);
+        }
+        let core = place.open().await;
+        for (way, run) in &runs {
+            for (name, command) in
+                [("approve", decide(run, Verdict::Approve, "bo")), ("replay", replay()), ("fork", fork())]
+            {
+                let refused = core.send_command(&run.id.0, command).await.err();
+                let error = refused.unwrap_or_else(|| panic!("{name} of {way}: it was not refused"));
+                assert_eq!(error.code, Code::Untrusted, "{name} of {way}: {error}");
+                assert!(error.message.contains("`skills trust aaa`"), "{name} of {way}: {error}");
+            }
+        }
+    }
+    place.config.trust.push(aaa);
+    let core = place.open().await;
+    for (way, run) in &runs {
+        core.send_command(&run.id.0, decide(run, Verdict::Approve, "bo")).await.unwrap();
+        let done = wait_for_completion(&core, &run.id.0).await;
+        assert_eq!(done.state, RunState::Completed, "{way}: {:?}", done.error);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_skill_named_like_a_capability_does_not_run() {
     let place = place();

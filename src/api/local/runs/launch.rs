@@ -50,6 +50,8 @@ pub(super) struct Pinned {
     pins: BTreeMap<String, String>,
     /// What the rules of the policy apply to.
     policy_subjects: Vec<PolicySubject>,
+    /// The folders that define its capabilities.
+    definitions: BTreeMap<String, String>,
 }
 
 /// A skill that may be launched, independent of the inputs.
@@ -234,7 +236,7 @@ impl Plans {
     /// Adds to a plan the digests of what executes its steps now, and what the policy applies to. Reads from disk.
     pub(super) fn pinned(&self, skill_id: &str, plan: &Plan) -> Result<Pinned, Error> {
         let broker = &self.services.calling()?.broker;
-        self.ensure_current_definitions(skill_id, plan)?;
+        let definitions = self.current_definitions(skill_id, plan)?;
         let pins = plan.capabilities.keys().flat_map(|id| broker.pins(id)).collect();
         let steps = u32::try_from(plan.contract.steps.len()).unwrap_or(u32::MAX);
         let policy_subjects = self.permissions.policy_subjects(skill_id, plan, &[])?;
@@ -245,12 +247,14 @@ impl Plans {
             contract: Arc::new(contract),
             pins,
             policy_subjects,
+            definitions,
         })
     }
 
     /// Checks that the nested contracts and capabilities of a plan are the present ones, and that the definitions of
-    /// the capabilities are those that were trusted, where their folder is pinned.
-    fn ensure_current_definitions(&self, skill_id: &str, plan: &Plan) -> Result<(), Error> {
+    /// the capabilities are those that were trusted, where their folder is pinned. Returns these folders by the id of the
+    /// capability, without those that ship with this program: other machines have them elsewhere.
+    fn current_definitions(&self, skill_id: &str, plan: &Plan) -> Result<BTreeMap<String, String>, Error> {
         let (capabilities, catalog) = (self.services.capabilities()?, self.skills.snapshot());
         let of_own = catalog.by_id(skill_id).is_some_and(|skill| contracts::is_own(&catalog, skill));
         let changed = |what: String| {
@@ -266,6 +270,7 @@ impl Plans {
                 return changed(format!("the contract of {id}"));
             }
         }
+        let mut folders = BTreeMap::new();
         for id in plan.capabilities.keys() {
             let Some(capability) = capabilities.capability(id).filter(|found| plan.calls_capability(found))
             else {
@@ -281,8 +286,11 @@ impl Plans {
             if let Some(why) = self.trust.refusal_of(place.root(), &read, &what, &name) {
                 return Err(Error::new(Code::Untrusted, why));
             }
+            if !place.shipped {
+                folders.insert(id.clone(), place.root().to_string_lossy().into_owned());
+            }
         }
-        Ok(())
+        Ok(folders)
     }
 
     /// Returns the root that a skill was read from.
@@ -329,6 +337,7 @@ impl Plans {
             place: None,
             pins: None,
             policy_subjects: Vec::new(),
+            definitions: None,
         })
     }
 }
@@ -414,6 +423,7 @@ impl Launches {
             options: RunOptions {
                 pins: Some(plan.pins),
                 policy_subjects: plan.policy_subjects,
+                definitions: Some(plan.definitions),
                 title,
                 expires_in_s,
                 ..run_options

@@ -3,7 +3,7 @@
 //! still trusted.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,9 +18,9 @@ use skills_base::audit::Recorder;
 use skills_config::quoted;
 use skills_registry::policy::{Effect, Policy, PolicyResult, RequiredApprovals, SkillPath, SkillProperties};
 use skills_registry::{Catalog, Registry, SHIPPED, TrustState, is_shipped_id};
-use skills_runs::{Engine, Plan};
+use skills_runs::{Capabilities, CapabilityFolder, Engine, Plan};
 use skills_skill::{EffectMode, Role, Skill, SkillId};
-use skills_store::{Claimed, OtherPath, PolicySubject, RunRecord};
+use skills_store::{Claimed, OtherPath, PolicySubject, RunOptions, RunRecord};
 
 /// Returns what the rules of the policy apply to for a skill; `contains` is the capability of its bundle that is called,
 /// if only that is used.
@@ -263,15 +263,14 @@ impl Permissions {
         Err(Error { reason: Some(json!({ "approvals": required })), ..Error::new(Code::Forbidden, message) })
     }
 
-    /// Checks that the bundles of the skills that a run executes are trusted now, where they were when it was launched.
-    /// Bundles whose capabilities its steps call are checked when they are called. Reads from disk.
+    /// Checks that the bundles of the skills that a run executes, and the folders that define the capabilities it calls,
+    /// are trusted now. Bundles whose bindings its steps call are checked when they are called. Reads from disk.
     ///
     /// # Errors
     /// Returns `untrusted`, with what to do.
-    fn ensure_trusted(&self, skill_id: &str, plan: &Plan, pinned: &[PolicySubject]) -> Result<(), Error> {
-        let trust = &self.services.trust;
-        let subjects = match pinned {
-            [] => self.policy_subjects(skill_id, plan, pinned)?,
+    fn ensure_trusted(&self, skill_id: &str, plan: &Plan, options: &RunOptions) -> Result<(), Error> {
+        let subjects = match options.policy_subjects.as_slice() {
+            [] => self.policy_subjects(skill_id, plan, &[])?,
             pinned => pinned.to_vec(),
         };
         for PolicySubject { id, location, root, contains, other_paths, .. } in &subjects {
@@ -284,19 +283,76 @@ impl Permissions {
             // The real folder is in no root: a link to it can lead elsewhere by now.
             let real = other_paths.iter().find(|path| path.root.is_empty());
             let real = real.and_then(|path| Path::new(&path.location).parent()).filter(|real| real.exists());
-            let refusal = |folder: &Path| trust.refusal(folder, id, id);
-            let Some(why) = refusal(folder).or_else(|| real.and_then(refusal)) else { continue };
-            let why = match folder.ancestors().find(|above| above.exists()) {
-                Some(above) if above != folder => match trust.state(above) {
-                    // A removed bundle is trusted if the settings name a folder that contained it.
-                    TrustState::Shipped | TrustState::Config { .. } => continue,
-                    _ => format!("the folder of {id} no longer exists; restore it, or cancel the run"),
-                },
-                _ => why,
-            };
-            return Err(Error::new(Code::Untrusted, why));
+            let why =
+                self.refusal(folder, id, id).or_else(|| real.and_then(|real| self.refusal(real, id, id)));
+            if let Some(why) = why {
+                return Err(Error::new(Code::Untrusted, why));
+            }
+        }
+        let definitions = match &options.definitions {
+            Some(launched) => {
+                launched.iter().map(|(id, folder)| (id.clone(), PathBuf::from(folder))).collect()
+            }
+            None => self.present_definitions(plan, &subjects)?,
+        };
+        let catalog = self.registry.snapshot();
+        for (id, folder) in &definitions {
+            let skill = catalog.in_folder(folder).map(|(skill, _)| skill.id.to_string());
+            let name = skill.unwrap_or_else(|| folder.to_string_lossy().into_owned());
+            if let Some(why) = self.refusal(folder, &format!("the definition of capability:{id}"), &name) {
+                return Err(Error::new(Code::Untrusted, why));
+            }
         }
         Ok(())
+    }
+
+    /// Returns why a run with a part from this folder may not continue; see [`Trust::refusal`].
+    fn refusal(&self, folder: &Path, what: &str, name: &str) -> Option<String> {
+        let trust = &self.services.trust;
+        let why = trust.refusal(folder, what, name)?;
+        match folder.ancestors().find(|above| above.exists()) {
+            Some(above) if above != folder => match trust.state(above) {
+                // A removed bundle is trusted if the settings name a folder that contained it.
+                TrustState::Shipped | TrustState::Config { .. } => None,
+                _ => Some(format!("the folder of {what} no longer exists; restore it, or cancel the run")),
+            },
+            _ => Some(why),
+        }
+    }
+
+    /// Returns the folders that contain the definitions of a plan now, for a run of an earlier version, which did not
+    /// record them. Reads from disk.
+    fn present_definitions(
+        &self,
+        plan: &Plan,
+        subjects: &[PolicySubject],
+    ) -> Result<BTreeMap<String, PathBuf>, Error> {
+        let capabilities = self.services.capabilities()?;
+        let mut folders = BTreeMap::new();
+        for id in plan.capabilities.keys() {
+            if let Some(found) = capabilities.capability(id).filter(|found| plan.calls_capability(found)) {
+                if let Some((place, _)) = capabilities.source(&found.location)
+                    && !place.shipped
+                {
+                    folders.insert(id.clone(), place.root().to_owned());
+                }
+                continue;
+            }
+            let of_bundles = subjects.iter().filter(|subject| subject.contains.as_ref() == Some(id));
+            for dir in of_bundles.filter_map(|subject| Path::new(&subject.location).parent()) {
+                let bundle = CapabilityFolder {
+                    dir: dir.to_owned(),
+                    bundle: Some(dir.to_owned()),
+                    shipped: false,
+                    of_project: false,
+                };
+                let defined = Capabilities::load(&[bundle]);
+                if defined.capability(id).is_some_and(|found| plan.calls_capability(found)) {
+                    folders.insert(id.clone(), dir.to_owned());
+                }
+            }
+        }
+        Ok(folders)
     }
 
     /// Checks that what a run executes next is trusted, and that the current policy permits it. Rules may be newer than
@@ -314,7 +370,7 @@ impl Permissions {
         let (skill_id, options) = (run.skill_id.clone(), run.options.clone());
         let look = move || {
             let pinned = &options.policy_subjects;
-            permissions.ensure_trusted(&skill_id, &plan, pinned)?;
+            permissions.ensure_trusted(&skill_id, &plan, &options)?;
             permissions.approval_of_plan(&skill_id, &plan, &options.labels, pinned)
         };
         match crate::work::run_blocking(look).await? {
