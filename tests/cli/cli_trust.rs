@@ -209,6 +209,28 @@ fn trusting_a_folder_covers_every_bundle_in_it() {
 }
 
 #[test]
+fn whitespace_around_names_is_visible() {
+    let home = home();
+    for id in ["intake ", "in\u{a0}take"] {
+        home.skill(id, "description: Reads an invoice. Use for invoices.", "# Intake\n");
+        home.file(&format!("{id}/scripts/read.py"), "print('{}')\n");
+    }
+    let (root, shown) = (home.skills(), ["/intake", "/intake⟨U+0020⟩", "/in⟨U+00A0⟩take"]);
+    let root = root.to_str().unwrap();
+    let question = home.run(&["trust", root]);
+    assert!(question.stdout.contains("\nintake⟨U+0020⟩  "), "{}", question.stdout);
+    assert_eq!(home.run(&["trust", root, "--yes"]).code, 0);
+    let list = home.run(&["trust", "--list"]);
+    let revoked = home.run(&["trust", "--revoke", root]);
+    for (answer, ends) in [(&question, "  "), (&list, "  "), (&revoked, "\n")] {
+        for name in shown {
+            let name = format!("{name}{ends}");
+            assert!(answer.stdout.contains(&name), "{name}: {}", answer.stdout);
+        }
+    }
+}
+
+#[test]
 fn only_user_settings_trust_a_folder() {
     let home = home();
     home.config(&format!("trust: ['{}']\n", home.skills().join("intake").display()));
