@@ -150,11 +150,11 @@ fn render(cx: &Context, subjects: &[TrustSubject]) -> (String, usize) {
         subjects.iter().partition(|subject| subject.runs_something() || subjects.len() == 1);
     for subject in running {
         let name = subject.skill_id.as_ref().map_or("registry files", |id| id.as_str());
-        let place = safe_text::line(&shown(&subject.place, &cx.cwd, &home)).into_owned();
+        let place = safe_text::name(&shown(&subject.place, &cx.cwd, &home)).into_owned();
         let _ = writeln!(
             out,
             "{}  {}  {}",
-            TextStyle::Strong.paint(&safe_text::line(name), look.color),
+            TextStyle::Strong.paint(&safe_text::name(name), look.color),
             TextStyle::Muted.paint(&place, look.color),
             state(&subject.state, look)
         );
@@ -246,14 +246,14 @@ async fn list(cx: &mut Context, local: &Local) -> Result<Exit, Failure> {
         let look = cx.out.look;
         let mut out = String::new();
         for (pin, now) in &pins {
-            let place = safe_text::line(&shown(&pin.path, &cx.cwd, &home)).into_owned();
+            let place = safe_text::name(&shown(&pin.path, &cx.cwd, &home)).into_owned();
             let _ = writeln!(out, "{}  {}", TextStyle::Strong.paint(&place, look.color), state(now, look));
             if let TrustState::Changed { files } = now {
                 lines(&mut out, "changed", files, MAX_SHOWN_LINES, look);
             }
         }
         for folder in &named {
-            let place = safe_text::line(&shown(folder, &cx.cwd, &home)).into_owned();
+            let place = safe_text::name(&shown(folder, &cx.cwd, &home)).into_owned();
             let _ = writeln!(out, "{}  by your config.yaml", TextStyle::Strong.paint(&place, look.color));
         }
         if out.is_empty() {
@@ -274,7 +274,7 @@ fn revoke(cx: &mut Context, local: &Local, what: &[String]) -> Result<Exit, Fail
         cx.out.value(&json!({ "revoked": gone }))?;
     } else {
         for folder in &gone {
-            cx.out.line(format!("no longer trusted: {}", safe_text::line(&folder.display().to_string())))?;
+            cx.out.line(format!("no longer trusted: {}", safe_text::name(&folder.display().to_string())))?;
         }
     }
     Ok(Exit::Success)

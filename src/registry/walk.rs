@@ -22,6 +22,10 @@ use skills_skill::is_main_file;
 /// Folders that are always skipped: they contain versions, dependencies and build products.
 const SKIPPED: [&str; 3] = [".git", "node_modules", "target"];
 
+/// Folders in which the system describes processes and devices: they contain no skills, and take longer to read than a
+/// disk.
+const SYSTEM_FOLDERS: [&str; 2] = ["/proc", "/sys"];
+
 /// Something found by a walk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum WalkEntry {
@@ -76,8 +80,17 @@ pub(super) fn walk(
     let top = Folder { path: start.to_owned(), levels };
     let queue =
         Queue { state: Mutex::new(State { folders: vec![top], ..State::default() }), grown: Condvar::new() };
-    let base =
-        Base { start, real, fences, device: folder_state::reliable_device(start), known: scan.folders };
+    let base = Base {
+        start,
+        real,
+        fences,
+        device: folder_state::reliable_device(start),
+        known: scan.folders,
+        system: SYSTEM_FOLDERS
+            .iter()
+            .filter_map(|folder| Some(start.join(Path::new(folder).strip_prefix(real).ok()?)))
+            .collect(),
+    };
     let work = || {
         let mut batch = Batch { seen: Vec::new(), see };
         while let Some(mut reading) = queue.next(scan.stop) {
@@ -104,6 +117,8 @@ struct Base<'a> {
     /// The device on which the state of a folder identifies its content.
     device: Option<u64>,
     known: &'a KnownFolders,
+    /// Those of [`SYSTEM_FOLDERS`] that are at or below the start, as paths of the walk.
+    system: Vec<PathBuf>,
 }
 
 /// A folder to be read, with the number of levels below it that are scanned.
@@ -180,6 +195,10 @@ fn read_folder(
     batch: &mut Batch<'_>,
     found: &mut Vec<Folder>,
 ) -> io::Result<()> {
+    if base.system.iter().any(|system| system == folder) {
+        tracing::warn!("skipping folder {}: it is a file system of the kernel", folder.display());
+        return Ok(());
+    }
     let Some(levels) = levels.checked_sub(1) else {
         batch.add(WalkEntry::Folder(folder.to_owned(), None));
         return Ok(());
@@ -372,6 +391,20 @@ mod tests {
             "d/skill.yaml",
         ];
         assert_eq!(seen(dir.path()), expected.map(|path| format!("bundle {path}")));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn file_systems_of_the_kernel_are_not_read() {
+        let (known, folders) = (KnownOutcomes::default(), KnownFolders::default());
+        let (stop, parsed, found) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
+        let scan = Scan { known: &known, folders: &folders, stop: &stop, threads: 1, parsed: &parsed };
+        let proc = Path::new("/proc");
+        walk(proc, proc, &[], 0, &scan, &|seen| {
+            found.fetch_add(seen.len(), Ordering::Relaxed);
+            stop.store(!seen.is_empty(), Ordering::Relaxed);
+        });
+        assert_eq!(found.into_inner(), 0);
     }
 
     #[cfg(target_os = "linux")]

@@ -59,6 +59,8 @@ pub struct RegisteredService {
 #[derive(Debug, Clone, Default)]
 pub struct Capabilities {
     declared: BTreeMap<String, Arc<Capability>>,
+    /// The files that also define a capability, but are not in force, by id and in order of precedence.
+    other_definitions: BTreeMap<String, Vec<PathBuf>>,
     bindings: BTreeMap<String, Arc<RegisteredBinding>>,
     services: BTreeMap<String, Vec<RegisteredService>>,
     by_capability: BTreeMap<String, Vec<Arc<RegisteredBinding>>>,
@@ -95,6 +97,11 @@ impl Capabilities {
 
     pub fn capability(&self, id: &str) -> Option<&Arc<Capability>> {
         self.declared.get(id)
+    }
+
+    /// Returns the files that also define a capability, but are not in force, in order of precedence.
+    pub fn other_definitions(&self, id: &str) -> &[PathBuf] {
+        self.other_definitions.get(id).map_or(&[], Vec::as_slice)
     }
 
     /// Returns the bindings of a capability, sorted by id, even if no file declares the capability.
@@ -135,17 +142,21 @@ impl Capabilities {
     }
 
     fn add_capability(&mut self, found: Capability) {
-        match self.declared.get(&found.id) {
-            None => drop(self.declared.insert(found.id.clone(), Arc::new(found))),
-            // Identical definitions in two folders, as when a bundle includes a file of its registry, are not a
-            // conflict.
-            Some(first) if Capability { location: first.location.clone(), ..found.clone() } == **first => {}
-            Some(first) => {
-                let remark =
-                    diagnostics::duplicate_id("capability", &found.id, &first.location, &found.location);
-                self.findings.push(remark);
-            }
+        let Some(first) = self.declared.get(&found.id) else {
+            self.declared.insert(found.id.clone(), Arc::new(found));
+            return;
+        };
+        // The same folder, listed twice.
+        if first.location == found.location {
+            return;
         }
+        // Identical definitions in two folders, as when a bundle includes a file of its registry, are not a conflict.
+        let is_identical = Capability { location: first.location.clone(), ..found.clone() } == **first;
+        if !is_identical {
+            let remark = diagnostics::duplicate_id("capability", &found.id, &first.location, &found.location);
+            self.findings.push(remark);
+        }
+        self.other_definitions.entry(found.id).or_default().push(found.location);
     }
 
     fn add_binding(&mut self, binding: Binding, place: &Arc<CapabilityFolder>) {

@@ -105,6 +105,54 @@ fn changes_of_other_skills_are_shown_first_and_completely() {
 }
 
 #[test]
+fn an_untrusted_definition_is_reported_before_a_launch() {
+    let home = Home::empty();
+    home.skill("ship", "description: Ships a parcel. Use for parcels.", "# Ship\n");
+    home.file(
+        "ship/skill.yaml",
+        "id: ship\nversion: 1.0.0\ninputs: {where: {type: string, required: true}}\noutputs: {text: string}\nsteps:\n  \
+         - {id: go, uses: ship.go, input: {where: inputs.where}, output: {text: outputs.text}}\n",
+    );
+    home.file(
+        "ship/bindings/go.yaml",
+        "id: ship-go\ncapability: ship.go\nprotocol: script\nservice: ship\noperation: go.py\n",
+    );
+    home.file("ship/scripts/go.py", "print('{}')\n");
+    for id in ["aaa", "caps"] {
+        home.skill(id, "description: Defines shipping. Use for definitions.", "# Definitions\n");
+        let inputs = "inputs: {where: string}\noutputs: {text: string}";
+        let definition = format!("id: ship.go\nversion: 1.0.0\ndescription: Of {id}.\n{inputs}\n");
+        home.file(&format!("{id}/capabilities/go.yaml"), definition);
+    }
+    let check = |subject: &str| {
+        let report = home.json(&["doctor"]);
+        let checks = report["checks"].as_array().unwrap();
+        checks.iter().find(|check| check["subject"] == subject).unwrap().clone()
+    };
+    let count = |trusted: &str| check("trust")["found"].as_str().unwrap().starts_with(trusted);
+    assert_eq!(home.run(&["trust", "ship", "--yes"]).code, 0);
+    // The command has the option `--root`.
+    let why = "trust aaa`; it is also defined in caps: trust only the one to be used";
+    let ends_with = |text: &serde_json::Value| text.as_str().unwrap().ends_with(why);
+    let run = home.run(&["run", "ship", "--input", "where=x"]);
+    assert!(run.stderr.contains(why), "{}", run.stderr);
+    let explained = home.run(&["explain-capability", "ship.go", "--json"]);
+    assert_eq!(explained.code, 1, "{}", explained.stdout);
+    let explanation = explained.json()["explanation"].clone();
+    assert!(explanation["chosen"].is_null(), "{explanation}");
+    assert!(ends_with(&explanation["summary"]), "{explanation}");
+    assert!(count("0 of 1 contracts can run"), "{}", check("trust"));
+    assert!(ends_with(&check("trust")["advice"]), "{}", check("trust"));
+    assert!(check("capabilities")["found"].as_str().unwrap().contains("(0 callable)"));
+
+    assert_eq!(home.run(&["trust", "caps", "--yes"]).code, 0);
+    let explained = home.json(&["explain-capability", "ship.go"]);
+    assert_eq!(explained["description"], "Of caps.");
+    assert!(!ends_with(&explained["explanation"]["summary"]), "{explained}");
+    assert!(count("1 of 1 contracts can run"), "{}", check("trust"));
+}
+
+#[test]
 fn changed_bundle_is_named_and_requires_trust_again() {
     let home = home();
     assert_eq!(home.run(&["trust", "intake", "--yes"]).code, 0);
@@ -158,6 +206,28 @@ fn trusting_a_folder_covers_every_bundle_in_it() {
         answer.stderr
     );
     assert_eq!(home.run(&["trust", "/nowhere/at/all"]).code, 3);
+}
+
+#[test]
+fn whitespace_around_names_is_visible() {
+    let home = home();
+    for id in ["intake ", "in\u{a0}take"] {
+        home.skill(id, "description: Reads an invoice. Use for invoices.", "# Intake\n");
+        home.file(&format!("{id}/scripts/read.py"), "print('{}')\n");
+    }
+    let (root, shown) = (home.skills(), ["/intake", "/intake⟨U+0020⟩", "/in⟨U+00A0⟩take"]);
+    let root = root.to_str().unwrap();
+    let question = home.run(&["trust", root]);
+    assert!(question.stdout.contains("\nintake⟨U+0020⟩  "), "{}", question.stdout);
+    assert_eq!(home.run(&["trust", root, "--yes"]).code, 0);
+    let list = home.run(&["trust", "--list"]);
+    let revoked = home.run(&["trust", "--revoke", root]);
+    for (answer, ends) in [(&question, "  "), (&list, "  "), (&revoked, "\n")] {
+        for name in shown {
+            let name = format!("{name}{ends}");
+            assert!(answer.stdout.contains(&name), "{name}: {}", answer.stdout);
+        }
+    }
 }
 
 #[test]

@@ -401,7 +401,8 @@ async fn run_that_crashes_its_workers_fails(store: &dyn Store, time: &Time) {
     assert_eq!(run.state, RunState::Failed);
     let error = run.error.unwrap();
     assert_eq!((claims, &error["lost_workers"]), (6, &json!(6)), "{error}");
-    assert!(error["message"].as_str().unwrap().contains("died 6 times"), "{error}");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("ended 6 times") && message.contains("could not write its state"), "{error}");
     assert!(run.allowed.contains(&CommandName::Resume));
 }
 

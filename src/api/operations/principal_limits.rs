@@ -198,10 +198,16 @@ fn is_large_read(operation: &str, arguments: &Value) -> bool {
     match operation {
         "skill.levels" => has_text(arguments, "session_id"),
         // A confirmed script may run for long.
-        "session.tool" => !has_text(arguments, "inputs_digest"),
+        "session.tool" => !(runs_script(arguments) && has_text(arguments, "inputs_digest")),
         "run.list" => exceeds(arguments, "limit", LONG_RUN_LIST),
         _ => false,
     }
+}
+
+/// Returns whether a runtime tool is called that runs a script, by one of the forms of its name.
+fn runs_script(arguments: &Value) -> bool {
+    let tool = arguments.get("tool").and_then(Value::as_str);
+    tool.is_some_and(|tool| matches!(tool, "skills.run_script" | "skills_run_script"))
 }
 
 fn is_long_ranking(arguments: &Value) -> bool {
@@ -433,8 +439,11 @@ mod tests {
         ];
         let say = json!({ "session_id": "a", "speaker": "user", "text": "x" });
         assert!(futures::poll!(Box::pin(permit("session.say", say))).is_pending());
-        let script = json!({ "session_id": "a", "tool": "skills.run_script", "inputs_digest": "d" });
-        assert!(permit("session.tool", script).await.unwrap().is_some(), "it may run for long");
+        let confirmed = |tool: &str| json!({ "session_id": "a", "tool": tool, "inputs_digest": "d" });
+        assert!(futures::poll!(Box::pin(permit("session.tool", confirmed("skills.load")))).is_pending());
+        for tool in ["skills.run_script", "skills_run_script"] {
+            assert!(permit("session.tool", confirmed(tool)).await.unwrap().is_some(), "it may run for long");
+        }
         assert!(permit("skill.levels", json!({ "skill_id": "a" })).await.unwrap().is_some());
     }
 

@@ -40,11 +40,13 @@ fn first_definition_wins_and_both_are_named() {
     let message = &catalog.findings()[0].message;
     assert!(message.contains(&*first.path().to_string_lossy()), "{message}");
     assert!(catalog.findings()[0].file.starts_with(second.path()));
+    assert_eq!(catalog.other_definitions("text.count"), [second.path().join("capabilities/text.count.yaml")]);
     let same = Capabilities::load(&[place(first.path()), place(first.path())]);
     assert!(
         !same.findings().iter().any(|f| f.code == "capability-duplicate"),
         "the same text contradicts nothing"
     );
+    assert!(same.other_definitions("text.count").is_empty(), "it is the same file");
 }
 
 #[test]

@@ -76,8 +76,11 @@ pub(crate) async fn claim<T: Tx>(
         if used_up && had_lease {
             // The current holder is lost, too.
             let lost = lost + 1;
-            let message =
-                format!("its workers died {lost} times during execution; see the log, then resume it");
+            // A worker whose writes fail leaves the lease to expire, as one that dies does; only its log has the reason.
+            let message = format!(
+                "its execution ended {lost} times without a result: its workers died, or could not write its state to the \
+                 store; see their log, then resume it"
+            );
             let why = json!({"code": "runtime_error", "message": message, "lost_workers": lost});
             give_up(tx, &id, why, now_ms).await?;
             continue;

@@ -22,6 +22,10 @@ pub(super) const RUN_COLUMNS: &str = "r.id, r.skill_id, r.state, r.held, r.gate,
 /// Columns after [`RUN_COLUMNS`] that are read before a change of the run.
 const COUNTED_COLUMNS: &str = "r.events, r.lost_leases, r.inputs_digest, r.appended";
 
+/// Latest deadline with a date, in milliseconds since 1970-01-01 UTC: the end of the year 9999. Earlier versions accepted
+/// any, and a run with a later one never expires.
+const MAX_DEADLINE_MS: i64 = 253_402_207_200_000;
+
 /// Maximum number of events that one statement records.
 const EVENTS_PER_STATEMENT: usize = 2;
 
@@ -148,7 +152,7 @@ fn record_or_damage(mut row: Row) -> Result<(RunRecord, bool, Option<&'static st
         lease: lease(&mut row)?,
         created_ms: row.take(21)?,
         since_ms: row.take(22)?,
-        expires_ms: row.take(23)?,
+        expires_ms: row.take::<Option<i64>>(23)?.filter(|at| *at <= MAX_DEADLINE_MS),
         allowed: Vec::new(),
     };
     run.allowed = allowed(&run_snapshot(&run, replays));
@@ -335,7 +339,8 @@ fn deadline(before: &RunRecord, state: RunState, gate: Option<&Gate>, now_ms: i6
     if before.state == state {
         return before.expires_ms;
     }
-    expires_in_ms(&before.options).map(|wait| now_ms.saturating_add(wait))
+    let at = expires_in_ms(&before.options).map(|wait| now_ms.saturating_add(wait));
+    at.filter(|at| *at <= MAX_DEADLINE_MS)
 }
 
 /// Returns a run that is about to change, locked.

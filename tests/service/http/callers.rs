@@ -272,6 +272,7 @@ async fn only_admin_sees_what_an_obstacle_names() {
             assert_eq!(text.contains("under `services:`"), is_admin, "{text}");
         }
         assert_eq!(sheet["blocked_public"].is_string(), is_admin, "{sheet}");
+        assert_eq!(sheet["binding"], "no binding is available");
         assert_eq!(refused.json()["error"]["reason"]["kind"], "not_configured");
     }
 }

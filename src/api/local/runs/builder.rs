@@ -131,7 +131,7 @@ impl Builder<'_> {
             commands: self.commands(&store, &plans, &approvals),
             overview: RunOverview { store: Arc::clone(&store), audit: Arc::clone(self.audit) },
             views: SavedViews { config: self.config(), store: Arc::clone(&store) },
-            health: self.health_checks(&store),
+            health: self.health_checks(&store, &plans),
             services: self.services,
             permissions: self.permissions,
             store,
@@ -244,12 +244,13 @@ impl Builder<'_> {
         }
     }
 
-    fn health_checks(&self, store: &Arc<RunStore>) -> HealthChecks {
+    fn health_checks(&self, store: &Arc<RunStore>, plans: &Arc<Plans>) -> HealthChecks {
         HealthChecks {
             config: self.config(),
             registry: self.registry(),
             trust: self.trust.clone(),
             store: Arc::clone(store),
+            plans: Arc::clone(plans),
             services: Arc::clone(&self.services),
             own_workers: Arc::clone(&self.own_workers),
         }

@@ -1,5 +1,7 @@
 //! Operations on capabilities: list them, explain which binding executes one, and set the preferred binding.
 
+use std::borrow::Cow;
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -8,7 +10,9 @@ use super::runtime::CapabilityServices;
 use super::{contracts, decision_preview, identity};
 use crate::{CapabilityExplanation, Code, Error, names};
 use skills_base::audit::Entry;
-use skills_runs::{Caller as _, Capabilities};
+use skills_config::quoted;
+use skills_registry::Catalog;
+use skills_runs::{Caller as _, Capabilities, Explanation};
 use skills_skill::contract::{Capability, Step, StepAction};
 
 impl CapabilityServices {
@@ -25,7 +29,7 @@ impl CapabilityServices {
         crate::work::run_blocking(move || {
             let capabilities = services.capabilities()?;
             let capability = known(&capabilities, &requested)?;
-            services.explained(&capability)
+            services.explained(&capabilities, &capability)
         })
         .await
     }
@@ -52,18 +56,57 @@ impl CapabilityServices {
             let by = by.unwrap_or_else(identity::account);
             runtime.block_on(services.audit.record(Entry::new(kind, Some(&by), chosen).durably()));
             services.calling()?.broker.set_overrides(services.chosen()?);
-            services.explained(&capability)
+            services.explained(&capabilities, &capability)
         })
         .await
     }
 
-    fn explained(&self, capability: &Capability) -> Result<CapabilityExplanation, Error> {
+    /// Returns why the definition of a capability is not used: its folder is not trusted, or changed since. Names all
+    /// folders in that state that define it. Reads from disk.
+    pub(super) fn definition_refusal(
+        &self,
+        capabilities: &Capabilities,
+        catalog: &Catalog,
+        capability: &Capability,
+    ) -> Option<String> {
+        // Definitions decide about approvals, gates and default inputs.
+        let (place, read) = capabilities.source(&capability.location)?;
+        let what = format!("the definition of capability:{}", capability.id);
+        let name = trust_name(catalog, place.root());
+        let why = self.trust.refusal_of(place.root(), &read, &what, &name)?;
+        let state = self.trust.state(place.root());
+        let mut others: Vec<String> = Vec::new();
+        for location in capabilities.other_definitions(&capability.id) {
+            let Some((other, _)) = capabilities.source(location) else { continue };
+            let other_state = self.trust.state(other.root());
+            let name = quoted(&trust_name(catalog, other.root()));
+            let is_alternative = !other_state.may_run() && other_state.summary() == state.summary();
+            if is_alternative && other.root() != place.root() && !others.contains(&name) {
+                others.push(name);
+            }
+        }
+        if others.is_empty() {
+            return Some(why);
+        }
+        Some(format!("{why}; it is also defined in {}: trust only the one to be used", others.join(", ")))
+    }
+
+    fn explained(
+        &self,
+        capabilities: &Capabilities,
+        capability: &Capability,
+    ) -> Result<CapabilityExplanation, Error> {
+        let explanation = self.calling()?.broker.explain(capability, self.config.conformance);
+        let explanation = match self.definition_refusal(capabilities, &self.registry.snapshot(), capability) {
+            Some(summary) => Explanation { chosen: None, summary, ..explanation },
+            None => explanation,
+        };
         Ok(CapabilityExplanation {
             description: capability.description.clone(),
             inputs: capability.inputs.clone(),
             outputs: capability.outputs.clone(),
             gates: decision_preview::gates(capability),
-            explanation: self.calling()?.broker.explain(capability, self.config.conformance),
+            explanation,
             used_by: self.used_by(&capability.id),
         })
     }
@@ -81,6 +124,14 @@ impl CapabilityServices {
             steps.extend(calling.map(|step| format!("{}/{}", skill.id, step.id)));
         }
         steps
+    }
+}
+
+/// Returns the argument of `skills trust` for a folder: the id of its skill, else its path.
+fn trust_name<'a>(catalog: &'a Catalog, folder: &'a Path) -> Cow<'a, str> {
+    match catalog.in_folder(folder) {
+        Some((skill, _)) => Cow::Borrowed(skill.id.as_str()),
+        None => folder.to_string_lossy(),
     }
 }
 

@@ -4,15 +4,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::notifications;
+use super::launch::Plans;
 use super::runtime::{CapabilityServices, RunRuntime, RunStore, StorePlace};
 use super::workers::OwnWorkers;
+use super::{contracts, notifications};
 use crate::{Check, Error};
 use skills_base::number::{self, byte_size};
 use skills_config::{Audience, Config, MEMORY_STORE};
-use skills_registry::{Registry, RootState, Trust};
+use skills_registry::{Catalog, Registry, RootState, Trust};
 use skills_runs::{Caller as _, Capabilities, ProcessIdentity};
 use skills_sandbox::{Guarantee, Leftovers, Level, Report, Sandbox};
+use skills_skill::Skill;
 use skills_store::{QuickCheck, RunFilter, Store};
 
 /// Time limit for checking the pages of the store.
@@ -28,6 +30,7 @@ pub(in crate::local) struct HealthChecks {
     pub(super) registry: Arc<Registry>,
     pub(super) trust: Trust,
     pub(super) store: Arc<RunStore>,
+    pub(super) plans: Arc<Plans>,
     pub(super) services: Arc<CapabilityServices>,
     pub(super) own_workers: Arc<OwnWorkers>,
 }
@@ -60,7 +63,7 @@ impl HealthChecks {
             let rest = [
                 isolation,
                 health.script_check(&sandbox),
-                health.trust_check(),
+                health.trust_check(&capabilities),
                 health.capability_check(&capabilities)?,
             ];
             Ok(rest
@@ -145,7 +148,7 @@ impl HealthChecks {
         }
     }
 
-    fn trust_check(&self) -> Check {
+    fn trust_check(&self, capabilities: &Capabilities) -> Check {
         let catalog = self.registry.snapshot();
         let bundles: Vec<_> = catalog
             .entries
@@ -153,7 +156,15 @@ impl HealthChecks {
             .map(|entry| &entry.skill)
             .filter(|skill| skill.root_dir.join("skill.yaml").is_file())
             .collect();
-        let may = bundles.iter().filter(|skill| self.trust.state(&skill.root_dir).may_run()).count();
+        let trusted = bundles.iter().filter(|skill| self.trust.state(&skill.root_dir).may_run());
+        let (mut may, mut refusal) = (0_usize, None);
+        for skill in trusted {
+            if let Some(why) = self.definition_refusal(capabilities, &catalog, skill) {
+                refusal.get_or_insert_with(|| format!("{} cannot run: {why}", skill.id));
+            } else {
+                may += 1;
+            }
+        }
         let roots = catalog.roots.iter().filter(|root| root.state == RootState::Present);
         let trusted: Vec<&str> = roots
             .filter(|root| self.trust.state(&root.path).may_run())
@@ -162,23 +173,35 @@ impl HealthChecks {
         let roots = if trusted.is_empty() { "none".to_owned() } else { trusted.join(", ") };
         let found = format!("{may} of {} contracts can run; trusted roots: {roots}", bundles.len());
         if may < bundles.len() {
-            return Check::note(
-                "trust",
-                found,
-                "`skills trust SKILL` shows the content of a bundle and \
-                trusts it",
-            );
+            let advice = || "`skills trust SKILL` shows the content of a bundle and trusts it".to_owned();
+            return Check::note("trust", found, refusal.unwrap_or_else(advice));
         }
         Check::good("trust", found)
     }
 
+    /// Returns why the definition of a capability that the contract of a skill calls is not used.
+    fn definition_refusal(
+        &self,
+        capabilities: &Capabilities,
+        catalog: &Catalog,
+        skill: &Arc<Skill>,
+    ) -> Option<String> {
+        let plan = self.plans.pin_untrusting(&contracts::read(skill).ok()?, None).ok()?;
+        let mut called = plan.capabilities.keys().filter_map(|id| capabilities.capability(id));
+        called.find_map(|capability| self.services.definition_refusal(capabilities, catalog, capability))
+    }
+
     fn capability_check(&self, capabilities: &Capabilities) -> Result<Check, Error> {
         let broker = &self.services.calling()?.broker;
+        let catalog = self.registry.snapshot();
         let all = capabilities.ids().len();
         let callable = capabilities
             .ids()
             .filter_map(|id| capabilities.capability(id))
             .filter(|capability| broker.explain(capability, self.config.conformance).chosen.is_some())
+            .filter(|capability| {
+                self.services.definition_refusal(capabilities, &catalog, capability).is_none()
+            })
             .count();
         let found = format!(
             "{all} known ({callable} callable), {} bindings ({} activated), {} services configured",

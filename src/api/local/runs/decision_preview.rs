@@ -46,7 +46,7 @@ pub(super) fn preview(
         outcome_unknown: unknown,
         capability: capability.map(|c| c.id.clone()).unwrap_or_default(),
         capability_note: capability.map(note).unwrap_or_default(),
-        binding: explained.as_ref().map_or_else(|| "each step has its own".to_owned(), binding),
+        binding: explained.as_ref().map_or_else(|| "each step has its own".to_owned(), binding_at_gate),
         isolation: explained.as_ref().map(isolation).unwrap_or_default(),
         why: reason(why, at.is_none()),
         irreversible: capability.and_then(|c| irreversible(c, unknown)),
@@ -170,6 +170,16 @@ pub(super) fn binding(explained: &Explanation) -> String {
         Some(choice) => format!("{} {}", choice.protocol, choice.target),
         None => explained.summary.clone(),
     }
+}
+
+/// Like [`binding`], without the obstacles of bindings: `blocked` states them, with a form for callers who may not see
+/// addresses.
+fn binding_at_gate(explained: &Explanation) -> String {
+    let has_obstacle = explained.bindings.iter().any(|choice| choice.obstacle.is_some());
+    if explained.chosen.is_none() && has_obstacle {
+        return "no binding is available".to_owned();
+    }
+    binding(explained)
 }
 
 fn isolation(explained: &Explanation) -> String {

@@ -1,6 +1,5 @@
 //! Turns a launch request into a stored run: skill, contract, trust, policy, inputs, plan, idempotency key.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Read as _};
 use std::path::{Component, Path};
@@ -276,14 +275,7 @@ impl Plans {
             else {
                 return changed(format!("the definition of capability:{id}"));
             };
-            let Some((place, read)) = capabilities.source(&capability.location) else { continue };
-            // Definitions decide about approvals, gates and default inputs.
-            let what = format!("the definition of capability:{}", capability.id);
-            let name = match catalog.in_folder(place.root()) {
-                Some((skill, _)) => Cow::Borrowed(skill.id.as_str()),
-                None => place.root().to_string_lossy(),
-            };
-            if let Some(why) = self.trust.refusal_of(place.root(), &read, &what, &name) {
+            if let Some(why) = self.services.definition_refusal(&capabilities, &catalog, capability) {
                 return Err(Error::new(Code::Untrusted, why));
             }
             if !place.shipped {

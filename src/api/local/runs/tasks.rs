@@ -35,19 +35,27 @@ impl Task {
 }
 
 /// Returns all items with the labels of their roots, and why a file of them cannot be read. Of several with the same id
-/// only the first; those of the user come before those of a project, which cannot replace one.
+/// only the first; those of the user come before those of a project, which cannot replace one: not either while a file
+/// of the user cannot be read, which may define any id.
 pub(super) fn of_roots(roots: &[Root]) -> (Vec<(String, Task)>, Option<String>) {
     let present = roots.iter().filter(|root| root.state == RootState::Present);
     let (of_projects, own): (Vec<&Root>, Vec<&Root>) = present.partition(|root| root.of_project);
     let (mut items, mut unreadable) = (Vec::new(), None);
     let mut seen = HashSet::new();
+    let mut is_owner_unknown = false;
     for root in own.into_iter().chain(of_projects) {
+        if root.of_project && is_owner_unknown {
+            break;
+        }
         match of_root(&root.path) {
             Ok(found) => {
                 let added = found.into_iter().filter(|task| seen.insert(task.id.clone()));
                 items.extend(added.map(|task| (root.label.clone(), task)));
             }
-            Err(why) => unreadable = Some(why),
+            Err(why) => {
+                is_owner_unknown = is_owner_unknown || !root.of_project;
+                unreadable.get_or_insert(why);
+            }
         }
     }
     (items, unreadable)
@@ -136,6 +144,12 @@ mod tests {
         let found: Vec<_> = items.iter().map(|(root, task)| (root.as_str(), task.id.as_str())).collect();
         assert_eq!(found, [("own", "T-7"), ("project", "T-8")]);
         assert_eq!(items[0].1.content["amount"], 5);
+
+        std::fs::write(home.path().join("own").join(FILE), "- {id: T-7, amount: 5\n").unwrap();
+        let (items, unreadable) = of_roots(&roots);
+        assert!(items.is_empty(), "{items:?}");
+        let file = home.path().join("own").join(FILE);
+        assert!(unreadable.unwrap().starts_with(&file.display().to_string()));
     }
 
     #[test]
