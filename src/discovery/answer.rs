@@ -306,7 +306,8 @@ pub struct RequestLanguage {
 
 /// Whether the first result fits, with its evidence and as a sentence, which every adapter shows.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Verdict {
+#[schemars(rename = "Verdict")]
+pub struct FitVerdict {
     /// The first result; none if there are no results.
     pub skill_id: Option<SkillId>,
     /// Whether it fits; the same as [`Answer::fit`].
@@ -401,7 +402,7 @@ pub struct Answer {
     pub fit: Fit,
     /// The verdict about the first result.
     #[serde(default)]
-    pub verdict: Verdict,
+    pub verdict: FitVerdict,
     /// Fit, thresholds and lead; none if nothing could be ranked.
     pub confidence: Option<Confidence>,
     /// The words of the request as interpreted.

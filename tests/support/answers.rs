@@ -1,9 +1,9 @@
 //! Results of the router with consistent values: each row sums to its columns, each hit to its score.
 
 use skills_discovery::{
-    Answer, Attachable, Breakdown, BreakdownTerm, Confidence, Correction, Excluded, ExcludedWhy, Fit, Group,
-    Hit, Margin, Mark, MatcherReport, MatcherState, QueryWord, Signal, TermKind, Verdict, VerdictReason,
-    WordRow,
+    Answer, Attachable, Breakdown, BreakdownTerm, Confidence, Correction, Excluded, ExcludedWhy, Fit,
+    FitVerdict, Group, Hit, Margin, Mark, MatcherReport, MatcherState, QueryWord, Signal, TermKind,
+    VerdictReason, WordRow,
 };
 use skills_skill::{AttachTarget, EffectMode, Role, SkillId};
 
@@ -220,7 +220,7 @@ pub fn fits() -> Answer {
         ],
         below_limit: 0,
         fit: Fit::High,
-        verdict: Verdict {
+        verdict: FitVerdict {
             skill_id: Some(SkillId::new("pdf-tables")),
             fit: Fit::High,
             reason: VerdictReason::Fits,
@@ -283,10 +283,10 @@ pub fn none_fits() -> Answer {
         excluded: Vec::new(),
         below_limit: 0,
         fit: Fit::None,
-        verdict: Verdict {
+        verdict: FitVerdict {
             skill_id: Some(SkillId::new("climate-report")),
             sentence: "no skill fits".into(),
-            ..Verdict::default()
+            ..FitVerdict::default()
         },
         confidence: Some(Confidence {
             fit: Fit::None,
