@@ -57,7 +57,7 @@ pub use adjust::{Adjustment, Adjustments};
 pub use answer::{
     Answer, Attachable, BodyLine, Breakdown, BreakdownTerm, Confidence, Correction, Excluded, ExcludedWhy,
     Fit, FitVerdict, Group, Hit, Margin, Mark, MatcherReport, MatcherState, QueryWord, RequestLanguage,
-    Signal, SignalSums, TermKind, VerdictReason, WordRow,
+    ScoreComponent, SignalSums, TermKind, VerdictReason, WordRow,
 };
 pub use clusters::{Cluster, MAX_CLUSTER};
 pub use collisions::{
