@@ -10,8 +10,8 @@ use strum::{Display, EnumString};
 use super::eval::Golden;
 use super::{Code, Error};
 use skills_discovery::{
-    Advice, Case, Confidence, Expect, GoldenFigures, Hit, Outcome, QueryWord, RequestError, Router, Verdict,
-    rank_of,
+    Advice, Case, Confidence, Expect, FitVerdict, GoldenFigures, Hit, Outcome, QueryWord, RequestError,
+    Router, rank_of,
 };
 use skills_skill::SkillId;
 
@@ -226,7 +226,7 @@ pub struct GoldenExplanation {
     /// Words of the query as interpreted.
     pub words: Vec<QueryWord>,
     /// Whether the first result fits, and why.
-    pub verdict: Verdict,
+    pub verdict: FitVerdict,
     /// The thresholds in force.
     pub confidence: Option<Confidence>,
     /// The first result with its score breakdown.

@@ -12,7 +12,8 @@ use skills_skill::{AttachTarget, EffectMode, Role, SkillId};
 #[derive(Serialize, Deserialize, Display, EnumIter, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub enum Signal {
+#[schemars(rename = "Signal")]
+pub enum ScoreComponent {
     /// Contribution of the name.
     Name,
     /// Contribution of description and tags.
@@ -67,7 +68,7 @@ pub struct BreakdownTerm {
     #[serde(rename = "word")]
     pub row: usize,
     /// Column of the term.
-    pub signal: Signal,
+    pub signal: ScoreComponent,
     /// Which component of the formula.
     pub kind: TermKind,
     /// The field that contains it (`name`, `description`, `tags`, `headings`, `body`), if any.
@@ -128,7 +129,7 @@ pub struct Mark {
     /// Byte after the last.
     pub end: u32,
     /// The signal with the largest contribution there.
-    pub signal: Signal,
+    pub signal: ScoreComponent,
 }
 
 /// A line of the body that matches words of the request (filled on demand).
@@ -306,7 +307,8 @@ pub struct RequestLanguage {
 
 /// Whether the first result fits, with its evidence and as a sentence, which every adapter shows.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Verdict {
+#[schemars(rename = "Verdict")]
+pub struct FitVerdict {
     /// The first result; none if there are no results.
     pub skill_id: Option<SkillId>,
     /// Whether it fits; the same as [`Answer::fit`].
@@ -401,7 +403,7 @@ pub struct Answer {
     pub fit: Fit,
     /// The verdict about the first result.
     #[serde(default)]
-    pub verdict: Verdict,
+    pub verdict: FitVerdict,
     /// Fit, thresholds and lead; none if nothing could be ranked.
     pub confidence: Option<Confidence>,
     /// The words of the request as interpreted.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::answer::{BodyLine, Signal};
+use super::answer::{BodyLine, ScoreComponent};
 use super::marks::by_stem;
 use super::tokenize::Words;
 
@@ -40,7 +40,7 @@ pub(crate) fn body_lines(
         if fenced {
             continue;
         }
-        let marks = by_stem(text, stems, words, Signal::Body);
+        let marks = by_stem(text, stems, words, ScoreComponent::Body);
         if marks.is_empty() {
             continue;
         }

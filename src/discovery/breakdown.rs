@@ -2,19 +2,19 @@
 
 use std::borrow::Cow;
 
-use super::answer::{Breakdown, BreakdownTerm, Signal, WordRow};
+use super::answer::{Breakdown, BreakdownTerm, ScoreComponent, WordRow};
 use super::matcher::{Row, ScoreTerm};
 use super::ranking::QueryContext;
 use super::reading::Reading;
 
 /// Returns the index of a signal in every array over signals.
-pub(crate) fn column(signal: Signal) -> usize {
+pub(crate) fn column(signal: ScoreComponent) -> usize {
     match signal {
-        Signal::Name => 0,
-        Signal::Description => 1,
-        Signal::Body => 2,
-        Signal::Semantic => 3,
-        Signal::Rule => 4,
+        ScoreComponent::Name => 0,
+        ScoreComponent::Description => 1,
+        ScoreComponent::Body => 2,
+        ScoreComponent::Semantic => 3,
+        ScoreComponent::Rule => 4,
     }
 }
 

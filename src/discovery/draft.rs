@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::answer::{Hit, Signal};
+use super::answer::{Hit, ScoreComponent};
 use super::document::Document;
 use super::eval::{ChangedQuery, EvalOptions, EvalReport, Outcome, outcomes};
 use super::golden::{Case, Expect};
@@ -390,7 +390,7 @@ pub fn attractions(
 fn main_word(hit: &Hit) -> Option<String> {
     let words = hit.breakdown.rows.iter().filter(|row| row.query_word.is_some());
     let written = |row: &&super::answer::WordRow| {
-        row.by_signal[Signal::Name as usize] + row.by_signal[Signal::Description as usize]
+        row.by_signal[ScoreComponent::Name as usize] + row.by_signal[ScoreComponent::Description as usize]
     };
     let best = words.max_by(|a, b| written(a).total_cmp(&written(b)))?;
     (written(&best) > 0.0).then(|| best.label.clone())

@@ -1,7 +1,7 @@
 //! Converts a ranked candidate to a result: breakdown, reason, marks, exclusion note.
 
 use super::analysis::{PackedPositions, UNIT};
-use super::answer::{Group, Hit, Signal};
+use super::answer::{Group, Hit, ScoreComponent};
 use super::breakdown::breakdown;
 use super::embedding::{DIM, normalize};
 use super::marks;
@@ -25,11 +25,11 @@ pub(crate) fn hit(query: &QueryContext<'_>, candidate: &Ranked, terms: Vec<Score
     let places = entry.places.each_ref().map(PackedPositions::unpack);
     let reason = reason(&breakdown, query, entry, &places);
     let [in_name, in_description] = places;
-    let name_marks = marks::by_number(&in_name, &numbers, Signal::Name);
-    let mut description_marks = marks::by_number(&in_description, &numbers, Signal::Description);
+    let name_marks = marks::by_number(&in_name, &numbers, ScoreComponent::Name);
+    let mut description_marks = marks::by_number(&in_description, &numbers, ScoreComponent::Description);
     // The ranked text continues with `when_to_use`.
     description_marks.retain(|mark| mark.end as usize <= d.description.len());
-    if breakdown.signals[super::breakdown::column(Signal::Semantic)] > 0.0
+    if breakdown.signals[super::breakdown::column(ScoreComponent::Semantic)] > 0.0
         && let Ok(model) = &query.cx.model
     {
         let semantic = &query.cx.weights.semantic;

@@ -56,8 +56,8 @@ mod word_forms;
 pub use adjust::{Adjustment, Adjustments};
 pub use answer::{
     Answer, Attachable, BodyLine, Breakdown, BreakdownTerm, Confidence, Correction, Excluded, ExcludedWhy,
-    Fit, Group, Hit, Margin, Mark, MatcherReport, MatcherState, QueryWord, RequestLanguage, Signal,
-    SignalSums, TermKind, Verdict, VerdictReason, WordRow,
+    Fit, FitVerdict, Group, Hit, Margin, Mark, MatcherReport, MatcherState, QueryWord, RequestLanguage,
+    ScoreComponent, SignalSums, TermKind, VerdictReason, WordRow,
 };
 pub use clusters::{Cluster, MAX_CLUSTER};
 pub use collisions::{

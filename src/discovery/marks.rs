@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 
 use super::analysis::WordPosition;
-use super::answer::{Mark, Signal};
+use super::answer::{Mark, ScoreComponent};
 use super::embedding::{DIM, Embedding};
 use super::phrases::Lexicon;
 use super::reading::Reading;
@@ -29,7 +29,7 @@ pub(crate) fn stems<'a>(reading: &'a Reading, written: impl Fn(u32) -> &'a str) 
 }
 
 /// Marks the words of a text whose stems occur in the request.
-pub(crate) fn by_stem(text: &str, stems: &HashSet<&str>, words: &Words, signal: Signal) -> Vec<Mark> {
+pub(crate) fn by_stem(text: &str, stems: &HashSet<&str>, words: &Words, signal: ScoreComponent) -> Vec<Mark> {
     let mut out: Vec<Mark> = Vec::new();
     words.each_and_joined(text, |word, _| {
         if !stems.contains(word.stem.as_str()) {
@@ -47,7 +47,7 @@ pub(crate) fn by_stem(text: &str, stems: &HashSet<&str>, words: &Words, signal: 
 }
 
 /// Marks the words of a text whose stem numbers are in `numbers`, which must be sorted.
-pub(crate) fn by_number(places: &[WordPosition], numbers: &[StemId], signal: Signal) -> Vec<Mark> {
+pub(crate) fn by_number(places: &[WordPosition], numbers: &[StemId], signal: ScoreComponent) -> Vec<Mark> {
     let mut out: Vec<Mark> = Vec::new();
     for place in places.iter().filter(|p| numbers.binary_search(&p.what).is_ok()) {
         let (start, end) = (u32::from(place.start), u32::from(place.end));
@@ -98,7 +98,7 @@ pub(crate) fn by_meaning(
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
     found.truncate(limit);
     found.sort_by_key(|(_, start, _)| *start);
-    found.into_iter().map(|(_, start, end)| Mark { start, end, signal: Signal::Semantic }).collect()
+    found.into_iter().map(|(_, start, end)| Mark { start, end, signal: ScoreComponent::Semantic }).collect()
 }
 
 /// Returns the exclusion clauses of a description with the content stems of what they exclude; `number` maps each stem

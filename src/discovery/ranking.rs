@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 use super::adjust::Adjustments;
-use super::answer::{Answer, Confidence, MatcherReport, MatcherState, TermKind, Verdict};
+use super::answer::{Answer, Confidence, FitVerdict, MatcherReport, MatcherState, TermKind};
 use super::embedding::DIM;
 use super::hit;
 use super::language::{self, Language};
@@ -54,7 +54,7 @@ struct Ranking<'r, 'a> {
     query: &'r QueryContext<'a>,
     sorted: Sorted,
     ranked: Vec<(Ranked, Vec<ScoreTerm>)>,
-    verdict: Verdict,
+    verdict: FitVerdict,
     confidence: Option<Confidence>,
     reports: Vec<MatcherReport>,
     profile: &'static str,
@@ -67,7 +67,7 @@ pub(crate) struct Order {
     /// The first results with their scores.
     pub results: Vec<(SkillId, f64)>,
     /// Whether the first fits, and why.
-    pub verdict: Verdict,
+    pub verdict: FitVerdict,
     /// The thresholds in force.
     pub confidence: Option<Confidence>,
     /// The threshold of the collection, except for what the request adds to or takes off it.
@@ -238,7 +238,7 @@ fn select_page(
     running: &[ActiveMatcher<'_>],
     reports: &mut [MatcherReport],
     sorted: &Sorted,
-) -> (Vec<(Ranked, Vec<ScoreTerm>)>, Verdict, Option<Confidence>) {
+) -> (Vec<(Ranked, Vec<ScoreTerm>)>, FitVerdict, Option<Confidence>) {
     let request = query.request;
     // Includes as many results around the page as may change places with those at its ends.
     let start = request.offset.saturating_sub(SLACK);

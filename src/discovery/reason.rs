@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::analysis::WordPosition;
-use super::answer::{Breakdown, BreakdownTerm, Signal, TermKind};
+use super::answer::{Breakdown, BreakdownTerm, ScoreComponent, TermKind};
 use super::document::Document;
 use super::index::Entry;
 use super::phrases::Lexicon;
@@ -352,7 +352,7 @@ fn meaning(
     lexicon: &Lexicon,
     contributions: &BTreeMap<usize, f64>,
 ) -> Option<(String, Vec<usize>)> {
-    let semantic = breakdown.signals[super::breakdown::column(Signal::Semantic)];
+    let semantic = breakdown.signals[super::breakdown::column(ScoreComponent::Semantic)];
     let text: f64 = breakdown.signals[..3].iter().sum();
     if semantic <= 0.0 || (semantic < text * 0.5 && !contributions.is_empty()) {
         return None;

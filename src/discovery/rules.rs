@@ -1,7 +1,7 @@
 //! Rule terms of the blended policy (role, status, and read-only skills for read-only requests), and the terms of the
 //! user's policy, which apply under either ranking policy.
 
-use super::answer::{Signal, TermKind};
+use super::answer::{ScoreComponent, TermKind};
 use super::index::Facts;
 use super::matcher::{Label, Row, ScoreTerm};
 use super::ranking::{QueryContext, strict};
@@ -58,7 +58,7 @@ pub(crate) fn add(query: &QueryContext<'_>, candidate: &Ranked, score_terms: &mu
     let own = query.adjustments.of(&d.id).map_or(&[][..], |own| &own.terms);
     score_terms.extend(own.iter().map(|(label, value)| ScoreTerm {
         row: Row::Policy,
-        signal: Signal::Rule,
+        signal: ScoreComponent::Rule,
         kind: TermKind::Policy,
         field: None,
         label: Label::Text(label.clone()),
@@ -73,7 +73,7 @@ pub(crate) fn add(query: &QueryContext<'_>, candidate: &Ranked, score_terms: &mu
         if value != 0.0 {
             score_terms.push(ScoreTerm {
                 row: Row::Rules,
-                signal: Signal::Rule,
+                signal: ScoreComponent::Rule,
                 kind,
                 field: None,
                 label,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::answer::{Confidence, Fit, Margin, RequestLanguage, TermKind, Verdict, VerdictReason};
+use super::answer::{Confidence, Fit, FitVerdict, Margin, RequestLanguage, TermKind, VerdictReason};
 use super::confidence::confidence;
 use super::index::Entry;
 use super::language::Language;
@@ -337,7 +337,7 @@ pub(crate) fn verdict(
     query: &QueryContext<'_>,
     ranked: &[(Ranked, Vec<ScoreTerm>)],
     is_known: impl Fn(usize) -> bool,
-) -> (Verdict, Option<Confidence>) {
+) -> (FitVerdict, Option<Confidence>) {
     let reading = query.reading;
     let content: Vec<usize> = (0..reading.words.len()).filter(|at| is_content(reading, *at)).collect();
     let ForeignLanguage { detected, mismatch } = foreign_language(query, &content);
@@ -539,7 +539,7 @@ fn with_sentence(
     languages: Option<LanguagePair>,
     close_second: Option<SkillId>,
     is_weak: bool,
-) -> Verdict {
+) -> FitVerdict {
     let name = |language: Option<Language>| match language {
         Some(language) => language.name(&query.router.lexicon),
         None => ("en".to_owned(), "English".to_owned()),
@@ -594,7 +594,7 @@ fn with_sentence(
         sentence += "; ranked first by the rules of the strict policy";
     }
     let language = request.map(|(request, _)| RequestLanguage { request, skills: skills.0 });
-    Verdict { skill_id, fit, reason, language, sentence }
+    FitVerdict { skill_id, fit, reason, language, sentence }
 }
 
 /// Returns whether an exclusion clause contains a content word of the request.

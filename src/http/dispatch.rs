@@ -78,7 +78,7 @@ pub(super) async fn hold_until_sent(
             permit => permit?,
         },
     };
-    let permit = (permit, large);
+    let permit = (permit, large, caller.returned_run.clone());
     let (mut parts, body) = response.into_parts();
     let bytes = to_bytes(body, usize::MAX).await.map_err(|_| internal_error())?;
     parts.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));

@@ -21,7 +21,7 @@ use super::problem::ErrorResponse;
 use super::trace::{TRACE, trace_of};
 use super::unread_body::SharedBody;
 use super::{cors, dispatch, request_checks};
-use skills_api::operations::{Caller, Principal, RunObserver, operations};
+use skills_api::operations::{Caller, Principal, ReturnedRun, RunObserver, operations};
 use skills_api::{Admission, Code, new_trace_id};
 
 /// Passes a request to its route, or rejects it.
@@ -85,6 +85,7 @@ pub(super) async fn admit(
                 leave,
                 body: None,
                 observer: RunObserver::default(),
+                returned_run: ReturnedRun::default(),
             };
             request.extensions_mut().insert(caller);
             // A panic ends only its own request.

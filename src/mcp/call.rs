@@ -135,6 +135,8 @@ impl Invocation<'_> {
             else {
                 return self.failed(&error);
             };
+            // The user may take minutes to answer.
+            self.caller.returned_run.release();
             match elicitation::about_run(self.server, self.caller, self.cx, &run, way, self.lent.clone())
                 .await
             {

@@ -7,7 +7,9 @@ use rmcp::service::RequestContext;
 use tokio_util::sync::CancellationToken;
 
 use super::jsonrpc::LargeResult;
-use skills_api::operations::{Caller, LARGE_RESPONSE_BYTES, Principal, RunObserver, large_response_permit};
+use skills_api::operations::{
+    Caller, LARGE_RESPONSE_BYTES, Principal, ReturnedRun, RunObserver, large_response_permit,
+};
 use skills_api::{Code, Error, new_trace_id};
 
 /// How calls arrive.
@@ -49,7 +51,8 @@ impl Transport {
         };
         let local = matches!(self, Self::Process(_));
         let (leave, observer) = (leave.clone(), RunObserver::default());
-        Ok(Caller { principal, credentials, local, trace_id, leave, body: None, observer })
+        let returned_run = ReturnedRun::default();
+        Ok(Caller { principal, credentials, local, trace_id, leave, body: None, observer, returned_run })
     }
 
     /// Returns whether state kept for this connection is available to its next call. Since revision 2026-07-28 requests

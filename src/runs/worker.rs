@@ -222,7 +222,7 @@ impl CallerPermits {
 }
 
 /// Claims one run and executes it in the calling task until it ends or waits; if another worker has it, waits until
-/// that one is done. Returns the run in its final state, or `None` if there is no such run.
+/// that one is done. Returns the run in its final state as in a list, or `None` if there is no such run.
 ///
 /// When `leave` fires, the caller no longer waits and the run is returned in its current state, except while it is
 /// executed here: a caller that disconnects interrupts no step. When `stop` fires, execution stops and the lease is
@@ -243,11 +243,11 @@ pub async fn execute_next(
     let mut queued = None;
     loop {
         let seen = store.newest_event().await?;
-        // Without the content of its target, which would be held while it waits.
+        // As in a list: what is large would be held while it waits.
         let Some(record) = store.listed_run(run).await? else { return Ok(None) };
         let done = !record.state.is_active() && (record.state != RunState::Pending || record.paused);
         if done || leave.is_cancelled() || stop.is_cancelled() {
-            return store.run(run).await;
+            return Ok(Some(record));
         }
         let principal = record.started_by.clone();
         let permit = if record.state == RunState::Pending && execute.may_claim() {

@@ -306,7 +306,7 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns [`StoreError::NoRun`]; [`StoreError::AssignmentConflict`] or [`StoreError::PreconditionFailed`]; [`StoreError::InvalidRequest`] for
-    /// invalid options.
+    /// invalid options, or for more assignments than the maximum.
     async fn annotate(
         &self,
         run: &RunId,

@@ -198,7 +198,7 @@ pub enum Context {
 
 /// A command that is currently available: the source for footer, help and palette.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Command {
+pub struct PaneCommand {
     pub action: Action,
     /// Label for the footer, at most two words (`what-if`, `open`).
     pub label: String,
@@ -207,7 +207,7 @@ pub struct Command {
     pub footer: bool,
 }
 
-impl Command {
+impl PaneCommand {
     /// Creates an available command that the footer shows.
     pub fn shown(action: Action, label: &str) -> Self {
         Self { action, label: label.to_owned(), blocked: None, footer: true }

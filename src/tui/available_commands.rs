@@ -1,7 +1,7 @@
 //! The commands that are currently available, for footer, palette and help: one list, derived from the keymap and from
 //! the commands of the focused pane.
 
-use super::action::{Action, Command, Context};
+use super::action::{Action, Context, PaneCommand};
 use super::footer::Item;
 use super::glyphs::Glyphs;
 use super::keymap::{Binding, Keymap, key_name};
@@ -21,7 +21,7 @@ pub struct CommandContext<'a> {
     /// Whether a text field has the focus.
     pub in_text: bool,
     /// The commands that the pane reports as available.
-    pub commands: &'a [Command],
+    pub commands: &'a [PaneCommand],
     /// The commands of the overlay that has the keys; `None` if no overlay is shown.
     pub overlay: Option<&'a [Hint]>,
 }
@@ -296,7 +296,7 @@ impl CommandContext<'_> {
         }
     }
 
-    fn command(&self, action: Action) -> Option<&Command> {
+    fn command(&self, action: Action) -> Option<&PaneCommand> {
         self.commands.iter().find(|command| command.action == action)
     }
 
@@ -327,11 +327,11 @@ mod tests {
     use super::*;
     use crate::glyphs::UNICODE;
 
-    fn command(action: Action, blocked: Option<&str>) -> Command {
-        Command { action, label: action.to_string(), blocked: blocked.map(str::to_owned), footer: true }
+    fn command(action: Action, blocked: Option<&str>) -> PaneCommand {
+        PaneCommand { action, label: action.to_string(), blocked: blocked.map(str::to_owned), footer: true }
     }
 
-    fn here<T>(in_text: bool, commands: &[Command], look: impl Fn(CommandContext<'_>) -> T) -> T {
+    fn here<T>(in_text: bool, commands: &[PaneCommand], look: impl Fn(CommandContext<'_>) -> T) -> T {
         let keymap = Keymap::shipped().unwrap();
         let contexts: &[Context] = if in_text {
             &[Context::DiscoverIntent, Context::Field]

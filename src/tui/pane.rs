@@ -10,7 +10,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use serde_json::{Map, Value};
 
-use super::action::{Action, Command, Context};
+use super::action::{Action, Context, PaneCommand};
 use super::glyphs::Glyphs;
 use super::golden_requests::{GoldenForm, GoldenPaneRequest, GoldenPaneResponse};
 use super::keymap::Keymap;
@@ -388,7 +388,7 @@ pub trait Pane {
     /// Returns whether a text field has the focus (it owns printable and readline keys).
     fn in_text(&self) -> bool;
     /// Returns the available commands, most important first.
-    fn commands(&self) -> Vec<Command>;
+    fn commands(&self) -> Vec<PaneCommand>;
     /// Executes an action that the keymap found. Returns `None` if this pane does not handle it.
     fn act(&mut self, action: Action) -> Option<Vec<Effect>>;
     /// Handles a key for the focused text field.

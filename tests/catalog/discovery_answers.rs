@@ -1,7 +1,7 @@
 //! Natural-language requests: what wins, why, what is left out, and what happens while typing.
 
 use crate::discovery::skills::{ask, router, typing};
-use skills_discovery::{Correction, ExcludedWhy, Fit, Group, MatcherState, Policy, Request, Signal};
+use skills_discovery::{Correction, ExcludedWhy, Fit, Group, MatcherState, Policy, Request, ScoreComponent};
 use skills_skill::Role;
 
 #[test]
@@ -31,8 +31,8 @@ fn matched_words_are_marked_in_name_and_description() {
         let of = marks.iter().filter(|m| m.signal == signal);
         of.map(|m| text[m.start as usize..m.end as usize].to_owned()).collect::<Vec<_>>()
     };
-    assert_eq!(marked(&hit.name_marks, &hit.name, Signal::Name), ["pdf", "tables"]);
-    let words = marked(&hit.description_marks, &hit.description, Signal::Description);
+    assert_eq!(marked(&hit.name_marks, &hit.name, ScoreComponent::Name), ["pdf", "tables"]);
+    let words = marked(&hit.description_marks, &hit.description, ScoreComponent::Description);
     assert_eq!(words, ["tables", "PDF", "spreadsheets"]);
 }
 

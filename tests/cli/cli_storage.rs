@@ -390,6 +390,7 @@ fn truncated_audit_log_is_detected_by_file_and_store() {
     fs::remove_file(audit.join("audit.anchor")).unwrap();
     let found = fixture.run(&["audit", "verify", "--json"]);
     assert_eq!(found.code, 1, "the store remembers: {}", found.stdout);
+    assert_eq!(fs::read_to_string(&log).unwrap(), cut, "a verification does not write");
     fs::write(&log, &original).unwrap();
     assert_eq!(fixture.run(&["audit", "verify"]).code, 0);
     fs::write(&log, &cut).unwrap();

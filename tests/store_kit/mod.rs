@@ -231,6 +231,7 @@ pub async fn run_all<S: Store>(new: impl AsyncFn(Time) -> S) {
         several_approvals_open_a_gate_together,
         a_denial_ends_a_gate_that_needs_several,
         annotations_are_merged_and_recorded,
+        assignments_of_a_run_are_limited,
         one_of_two_conditional_writes_succeeds,
         events_without_a_delivered_message_are_found,
         titles_labels_and_assignees_are_found,

@@ -122,6 +122,27 @@ pub async fn annotations_are_merged_and_recorded(store: &dyn Store, _: &Time) {
     assert_eq!(gone, Err(StoreError::NoRun(RunId("gone".into()))));
 }
 
+pub async fn assignments_of_a_run_are_limited(store: &dyn Store, _: &Time) {
+    let assign = async |run: &str, number: usize| {
+        let event = NewEvent { kind: "run.assigned".into(), step: None, data: json!({"to": "kim"}) };
+        let fields = json!({"assigned": {"to": "kim", "by": "ana", "at_ms": number}});
+        store.annotate(&RunId(run.into()), fields.as_object().cloned().unwrap(), vec![event], None).await
+    };
+    for number in 1..=2 {
+        store.launch(launch(number)).await.unwrap();
+    }
+    for number in 0..200 {
+        assign("run-0001", number).await.unwrap();
+    }
+    let refused = assign("run-0001", 200).await;
+    assert!(matches!(refused, Err(StoreError::InvalidRequest(_))), "{refused:?}");
+    let run = store.run(&RunId("run-0001".into())).await.unwrap().unwrap();
+    assert_eq!(run.options.assigned.unwrap().at_ms, 199);
+    assign("run-0002", 0).await.unwrap();
+    let title = json!({"title": "Deploy"}).as_object().cloned().unwrap();
+    store.annotate(&RunId("run-0001".into()), title, vec![], None).await.unwrap();
+}
+
 pub async fn one_of_two_conditional_writes_succeeds(store: &dyn Store, time: &Time) {
     let run = waiting(store, 1).await;
     let since_ms = store.run(&run).await.unwrap().unwrap().since_ms;

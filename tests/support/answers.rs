@@ -1,9 +1,9 @@
 //! Results of the router with consistent values: each row sums to its columns, each hit to its score.
 
 use skills_discovery::{
-    Answer, Attachable, Breakdown, BreakdownTerm, Confidence, Correction, Excluded, ExcludedWhy, Fit, Group,
-    Hit, Margin, Mark, MatcherReport, MatcherState, QueryWord, Signal, TermKind, Verdict, VerdictReason,
-    WordRow,
+    Answer, Attachable, Breakdown, BreakdownTerm, Confidence, Correction, Excluded, ExcludedWhy, Fit,
+    FitVerdict, Group, Hit, Margin, Mark, MatcherReport, MatcherState, QueryWord, ScoreComponent, TermKind,
+    VerdictReason, WordRow,
 };
 use skills_skill::{AttachTarget, EffectMode, Role, SkillId};
 
@@ -23,7 +23,7 @@ pub fn words(intent: &str, stop: &[&str], unknown: &[&str]) -> Vec<QueryWord> {
 }
 
 /// Marks of each of these words in a text, wherever they occur.
-pub fn marks(text: &str, words: &[(&str, Signal)]) -> Vec<Mark> {
+pub fn marks(text: &str, words: &[(&str, ScoreComponent)]) -> Vec<Mark> {
     let mut out: Vec<Mark> = words
         .iter()
         .flat_map(|(word, signal)| {
@@ -52,7 +52,13 @@ pub fn breakdown(rows: &[GivenRow], rules: &[(TermKind, &str, f64)]) -> Breakdow
         })
         .collect();
     let mut parts = Vec::new();
-    let signals = [Signal::Name, Signal::Description, Signal::Body, Signal::Semantic, Signal::Rule];
+    let signals = [
+        ScoreComponent::Name,
+        ScoreComponent::Description,
+        ScoreComponent::Body,
+        ScoreComponent::Semantic,
+        ScoreComponent::Rule,
+    ];
     for (at, row) in words.iter().enumerate() {
         for (signal, value) in signals.into_iter().zip(row.by_signal).filter(|(_, v)| *v != 0.0) {
             let label = row.label.clone();
@@ -66,7 +72,7 @@ pub fn breakdown(rows: &[GivenRow], rules: &[(TermKind, &str, f64)]) -> Breakdow
             let label = (*label).to_owned();
             parts.push(BreakdownTerm {
                 row,
-                signal: Signal::Rule,
+                signal: ScoreComponent::Rule,
                 kind: *kind,
                 field: None,
                 label,
@@ -92,12 +98,12 @@ pub fn breakdown(rows: &[GivenRow], rules: &[(TermKind, &str, f64)]) -> Breakdow
 pub fn hit(id: &str, group: Group, description: &str, status: &str, breakdown: Breakdown) -> Hit {
     let score: f64 = breakdown.signals.iter().sum();
     let message = [
-        ("table", Signal::Description),
-        ("PDF", Signal::Description),
-        ("spreadsheet", Signal::Description),
-        ("Turns", Signal::Description),
-        ("rows", Signal::Semantic),
-        ("columns", Signal::Semantic),
+        ("table", ScoreComponent::Description),
+        ("PDF", ScoreComponent::Description),
+        ("spreadsheet", ScoreComponent::Description),
+        ("Turns", ScoreComponent::Description),
+        ("rows", ScoreComponent::Semantic),
+        ("columns", ScoreComponent::Semantic),
     ];
     Hit {
         skill_id: SkillId::new(id),
@@ -110,7 +116,7 @@ pub fn hit(id: &str, group: Group, description: &str, status: &str, breakdown: B
         status: status.to_owned(),
         group,
         description: description.to_owned(),
-        name_marks: marks(id, &[("pdf", Signal::Name), ("tables", Signal::Name)]),
+        name_marks: marks(id, &[("pdf", ScoreComponent::Name), ("tables", ScoreComponent::Name)]),
         description_marks: marks(description, &message),
         exclusion_note: None,
         breakdown,
@@ -220,7 +226,7 @@ pub fn fits() -> Answer {
         ],
         below_limit: 0,
         fit: Fit::High,
-        verdict: Verdict {
+        verdict: FitVerdict {
             skill_id: Some(SkillId::new("pdf-tables")),
             fit: Fit::High,
             reason: VerdictReason::Fits,
@@ -283,10 +289,10 @@ pub fn none_fits() -> Answer {
         excluded: Vec::new(),
         below_limit: 0,
         fit: Fit::None,
-        verdict: Verdict {
+        verdict: FitVerdict {
             skill_id: Some(SkillId::new("climate-report")),
             sentence: "no skill fits".into(),
-            ..Verdict::default()
+            ..FitVerdict::default()
         },
         confidence: Some(Confidence {
             fit: Fit::None,

@@ -5,7 +5,7 @@ use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use skills_skill::SkillId;
-use skills_tui::action::{Action, Command, Context};
+use skills_tui::action::{Action, Context, PaneCommand};
 use skills_tui::field::Field;
 use skills_tui::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind};
 use skills_tui::theme::Role;
@@ -27,8 +27,8 @@ impl NotePane {
         Self { rows: rows.iter().map(|row| (*row).to_owned()).collect(), ..Self::default() }
     }
 
-    fn command(action: Action, label: &str) -> Command {
-        Command { action, label: label.to_owned(), blocked: None, footer: true }
+    fn command(action: Action, label: &str) -> PaneCommand {
+        PaneCommand { action, label: label.to_owned(), blocked: None, footer: true }
     }
 }
 
@@ -45,7 +45,7 @@ impl Pane for NotePane {
         self.typing
     }
 
-    fn commands(&self) -> Vec<Command> {
+    fn commands(&self) -> Vec<PaneCommand> {
         if self.typing {
             return vec![Self::command(Action::Submit, "take"), Self::command(Action::LeaveField, "leave")];
         }
@@ -54,7 +54,7 @@ impl Pane for NotePane {
             Self::command(Action::Up, "move"),
             Self::command(Action::Filter, "filter"),
             Self::command(Action::Copy, "copy"),
-            Command { blocked, ..Self::command(Action::Edit, "edit") },
+            PaneCommand { blocked, ..Self::command(Action::Edit, "edit") },
             Self::command(Action::PickClient, "client"),
             Self::command(Action::PickDomain, "domain"),
         ]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::style::Modifier;
 use skills_api::{Event, IndexProgress};
-use skills_discovery::{Answer, Hit, Policy, Request, Signal, VerdictReason};
+use skills_discovery::{Answer, Hit, Policy, Request, ScoreComponent, VerdictReason};
 use skills_skill::{Role, SkillId};
 use skills_tui::action::{Action, Context};
 use skills_tui::pane::{Effect, Message, Pane, PaneId, PickerKind, Target};
@@ -354,7 +354,7 @@ fn wide_screen_requests_levels_and_shows_body_matches() {
     assert!(screen.draw(&mut pane).1.is_empty(), "each is asked for once");
 
     let text = "Ruled tables first; then by white space.".to_owned();
-    let marks = vec![skills_discovery::Mark { start: 6, end: 12, signal: Signal::Body }];
+    let marks = vec![skills_discovery::Mark { start: 6, end: 12, signal: ScoreComponent::Body }];
     let line = skills_discovery::BodyLine { line: 13, text, marks };
     pane.message(&Message::BodyLines(id.clone(), INTENT.into(), vec![line]));
     pane.message(&Message::Detail(id, Ok(Arc::new(support::catalogs::detail("pdf-tables")))));

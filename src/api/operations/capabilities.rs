@@ -59,12 +59,13 @@ pub(super) fn operations() -> Vec<Operation> {
                 if !wait {
                     return Ok(launched);
                 }
-                let run = context
-                    .service
-                    .core
-                    .wait_for_completion(&launched.run.id.0, context.caller.leave.clone())
-                    .await?;
-                Ok(Launched { run, ..launched })
+                let Launched { run, idempotency, worker_alive } = launched;
+                let id = run.id.clone();
+                // A run of an earlier launch may be large, and is read again.
+                drop(run);
+                let core = &context.service.core;
+                let run = core.wait_for_completion(&id.0, context.caller.leave.clone()).await?;
+                Ok(Launched { run, idempotency, worker_alive })
             },
         )
         .hints(MUTATING_HINTS)

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::answers::Executed;
-use super::{CallContext, Scope};
+use super::{CallContext, Scope, await_returned_run};
 use crate::{Attached, Code, Error, Launched, first_events};
 use skills_model::{Decision, Gate, RunState, Verdict};
 use skills_store::{RunEvent, RunRecord};
@@ -20,12 +20,15 @@ pub(super) async fn wait_for_completion(
     launched: Launched,
     trace: bool,
 ) -> Result<Executed, Error> {
-    context.caller.observer.report(&launched.run);
-    let run =
-        context.service.core.wait_for_completion(&launched.run.id.0, context.caller.leave.clone()).await?;
+    let Launched { run, idempotency, .. } = launched;
+    context.caller.observer.report(&run);
+    let id = run.id.clone();
+    // A run of an earlier launch may be large, and is read again.
+    drop(run);
+    let run = context.service.core.wait_for_completion(&id.0, context.caller.leave.clone()).await?;
     check_outcome(context, &run).await?;
     let trace = if trace { Some(trace_of(context, &run).await?) } else { None };
-    Ok(Executed { run, idempotency: launched.idempotency, trace })
+    Ok(Executed { run, idempotency, trace })
 }
 
 /// Returns an attachment that was executed, or the error of its run.
@@ -35,6 +38,7 @@ pub(super) async fn attached(context: &CallContext, attached: Attached) -> Resul
 }
 
 pub(super) async fn trace_of(context: &CallContext, run: &RunRecord) -> Result<Vec<RunEvent>, Error> {
+    await_returned_run().await?;
     first_events(&*context.service.core, &run.id.0, MAX_TRACE_EVENTS).await
 }
 

@@ -17,6 +17,7 @@ mod principal_limits;
 mod proposals;
 mod query;
 mod redact_paths;
+mod returned_run;
 mod route;
 mod run_observer;
 mod runs;
@@ -62,6 +63,8 @@ pub use principal_limits::{
     response_permit, stream_permit,
 };
 pub use query::{from_query, to_query};
+pub use returned_run::ReturnedRun;
+pub(crate) use returned_run::{await_returned_run, release_returned_run};
 pub use route::{Method, Route};
 pub use run_observer::{AwaitedRun, RunObserver};
 pub use value_count::ensure_few_values;
@@ -123,6 +126,8 @@ pub struct Caller {
     pub body: Option<Arc<Permit>>,
     /// Receives the run that the call waits for.
     pub observer: RunObserver,
+    /// Of one call; dropped when its response is sent.
+    pub returned_run: ReturnedRun,
 }
 
 impl Caller {
@@ -136,6 +141,7 @@ impl Caller {
             leave: CancellationToken::new(),
             body: None,
             observer: RunObserver::default(),
+            returned_run: ReturnedRun::default(),
         }
     }
 
@@ -648,6 +654,8 @@ impl Operation {
         let caller = self.readmit(caller).await?;
         let started = Instant::now();
         let call = run(CallContext { service: service.clone(), caller: caller.clone() }, arguments);
+        let principal = caller.principal.as_ref().map(|principal| principal.name.clone());
+        let call = caller.returned_run.clone().scope(principal, call);
         // A measurement ends when its caller leaves.
         let answer = principal_limits::run(permit, self.measures, call).await;
         self.log(&caller, started, answer.as_ref().err());

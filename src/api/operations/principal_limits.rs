@@ -51,6 +51,10 @@ const HUGE_RESPONSES: Limit = Limit { what: "very large responses", running: 2, 
 const LARGE_READS: Limit = Limit { what: "reads of complete runs and sessions", running: 4, waiting: 60 };
 /// Number of runs above which a page of a list is a large read: each may have 15 KB.
 const LONG_RUN_LIST: u64 = 100;
+/// Complete runs that are read to be returned to a caller that waited for them, or found them by an idempotency key.
+/// Separate, because these calls hold permits that readers wait for. All calls in progress may wait: they are limited
+/// themselves, and the result of a change is not withheld.
+const RETURNED_RUNS: Limit = Limit { what: "returned runs", running: 4, waiting: 4096 };
 /// Complete results of tools, which the protocol keeps as a tree and as text.
 const COMPLETE_RESULTS: Limit = Limit { what: "complete results", running: 2, waiting: 32 };
 /// Forks and replays, each of which copies the results of a run, up to 60 MB, while other writes wait.
@@ -273,6 +277,14 @@ pub async fn large_response_permit(caller: &Caller, bytes: u64) -> Result<Option
 /// Returns `rate_limited` if too many large reads of the principal wait.
 pub async fn large_read_permit(caller: &Caller) -> Result<Option<Permit>, Error> {
     LARGE_READS.permit(caller).await
+}
+
+/// Waits for the permit to read a complete run that a call returns.
+///
+/// # Errors
+/// Returns `rate_limited` if too many calls of the principal wait.
+pub(super) async fn returned_run_permit(principal: &str) -> Result<Permit, Error> {
+    Ok(vec![RETURNED_RUNS.acquire(principal).await?].into())
 }
 
 /// Waits for the permit of a complete result of a tool, to be held from before it is computed until it is sent.

@@ -1,5 +1,6 @@
 //! The log file: appended to by several processes, verified, shown, and purged at its start.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use super::line::{Entry, Line, Mode, digest};
 use crate::files::read_regular;
 use crate::private_files;
 
-/// Number of bytes at the end that are read to find the last line.
+/// Number of bytes at the end that are read to find the last line, and elsewhere to find a line.
 const TAIL: u64 = 1 << 20;
 
 /// An error of the audit log.
@@ -216,11 +217,15 @@ impl Log {
 
     /// Returns whether the log records already that the line of this anchor was removed or changed.
     fn has_gap(&self, anchor: &Anchor) -> Result<bool, AuditError> {
-        let is_it = |line: &Line| {
+        let is_it = |line: Line| {
             let head = line.data.get("expected_head").and_then(serde_json::Value::as_str);
             line.kind == GAP && head == Some(&anchor.head)
         };
-        Ok(!self.show(1, is_it)?.is_empty())
+        let bytes = self.read()?;
+        let (all, _) = lines(&bytes);
+        // Parsing all lines of a long log takes seconds.
+        let gaps = all.iter().rev().filter(|raw| String::from_utf8_lossy(raw).contains(GAP));
+        Ok(gaps.filter_map(|raw| serde_json::from_slice::<Line>(raw).ok()).any(is_it))
     }
 
     /// Finds the end of the file; `before` is the end after this process's last write, `stored` an anchor that is
@@ -240,16 +245,13 @@ impl Log {
         let written = before.filter(|end| end.seq > 0);
         let written = written.map(|end| Anchor { seq: end.seq, head: end.prev.clone() });
         let anchors: Vec<Anchor> = self.anchor()?.into_iter().chain(stored.cloned()).collect();
-        let earliest = anchors.iter().chain(&written).map(|anchor| anchor.seq).min().unwrap_or(u64::MAX);
-        let number = |raw: &[u8]| serde_json::from_slice::<Line>(raw).ok().map(|line| line.seq);
         let (mut tail, mut size) = (Vec::new(), TAIL);
         loop {
             file.seek(SeekFrom::Start(len.saturating_sub(size))).map_err(&failed)?;
             tail.clear();
             file.read_to_end(&mut tail).map_err(&failed)?;
             // The first one may be the end of a longer line.
-            let first = lines(&tail).0.into_iter().skip(1).find_map(number);
-            if size >= len || first.is_some_and(|seq| seq <= earliest) {
+            if size >= len || lines(&tail).0.into_iter().skip(1).any(|raw| number(raw).is_some()) {
                 break;
             }
             size = size.saturating_mul(8);
@@ -276,11 +278,14 @@ impl Log {
         }
         // A truncated line, which is recorded above, can be the last one of this process.
         let written = written.filter(|line| torn.is_empty() || line.seq != seq + 1);
-        let from = complete.iter().rposition(|raw| number(raw).is_some_and(|seq| seq <= earliest));
-        let skipped: usize = complete.iter().take(from.unwrap_or(0)).map(|raw| raw.len() + 1).sum();
-        let recent = tail.get(skipped..).unwrap_or(&tail);
         for anchor in anchors.iter().chain(&written) {
-            if anchor::contradiction(recent, std::slice::from_ref(anchor)).is_none()
+            let from = complete.iter().rposition(|raw| number(raw).is_some_and(|seq| seq <= anchor.seq));
+            let skipped = from.map(|from| complete.iter().take(from).map(|raw| raw.len() + 1).sum::<usize>());
+            let recent = match skipped.and_then(|skipped| tail.get(skipped..)) {
+                Some(recent) => Cow::Borrowed(recent),
+                None => Cow::Owned(around(file, len, anchor.seq).map_err(&failed)?),
+            };
+            if anchor::contradiction(&recent, std::slice::from_ref(anchor)).is_none()
                 || self.has_gap(anchor)?
             {
                 continue;
@@ -411,4 +416,34 @@ impl Log {
         anchor::write(&self.anchor_file(), &anchor).map_err(&failed)?;
         Ok(PurgeResult { lines: taken, remaining: (all.len() - cut) as u64 })
     }
+}
+
+/// Returns the number of a line.
+fn number(raw: &[u8]) -> Option<u64> {
+    serde_json::from_slice::<Line>(raw).ok().map(|line| line.seq)
+}
+
+/// Returns the part of a file with the line of this number and the next one, or where they would be. Numbers ascend, so
+/// little of a long file is read. It may begin and end within other lines.
+pub(super) fn around(file: &mut File, len: u64, seq: u64) -> io::Result<Vec<u8>> {
+    let mut read = |from: u64, bytes: u64| {
+        file.seek(SeekFrom::Start(from))?;
+        let mut part = Vec::new();
+        io::Read::by_ref(file).take(bytes).read_to_end(&mut part)?;
+        Ok::<_, io::Error>(part)
+    };
+    let (mut low, mut high) = (0, len);
+    while high - low > TAIL {
+        let middle = low + (high - low) / 2;
+        let part = read(middle, TAIL)?;
+        // The first one may be the end of a longer line.
+        match lines(&part).0.into_iter().skip(1).find_map(number) {
+            Some(found) if found <= seq => low = middle,
+            Some(_) => high = middle,
+            // Not lines of this log.
+            None => break,
+        }
+    }
+    // A line that begins before `high` may end after it.
+    read(low, high - low + TAIL)
 }

@@ -34,6 +34,25 @@ const ANCHOR_DELAY: Duration = Duration::from_secs(1);
 /// Called with each anchor after it was written.
 pub type AnchorObserver = Box<dyn Fn(&Anchor) + Send + Sync>;
 
+/// The anchors that are stored elsewhere.
+#[derive(Default)]
+struct StoredAnchors {
+    observer: OnceLock<AnchorObserver>,
+    /// The furthest one of earlier processes, until the log is compared with it.
+    uncompared: Mutex<Option<Anchor>>,
+}
+
+impl StoredAnchors {
+    /// Compares the log with the furthest anchor of earlier processes, once.
+    fn compare(&self, log: &Log, end: &mut Option<End>) {
+        let Some(furthest) = self.uncompared.locked().take() else { return };
+        let now = jiff::Timestamp::now().as_millisecond();
+        if let Err(error) = log.compare(&furthest, now, end) {
+            tracing::error!("{error}");
+        }
+    }
+}
+
 /// A request to the thread.
 struct Job {
     entry: Entry,
@@ -47,7 +66,7 @@ pub struct Recorder {
     log: Log,
     /// The end of the log after this process's last write.
     end: Arc<Mutex<Option<End>>>,
-    anchored: Arc<OnceLock<AnchorObserver>>,
+    stored: Arc<StoredAnchors>,
     thread: Mutex<Option<(SyncSender<Job>, JoinHandle<()>)>>,
     policy: Mutex<Option<String>>,
 }
@@ -64,7 +83,7 @@ impl Recorder {
         Arc::new(Self {
             log: Log::new(folder, mode),
             end: Arc::default(),
-            anchored: Arc::default(),
+            stored: Arc::default(),
             thread: Mutex::default(),
             policy: Mutex::default(),
         })
@@ -75,31 +94,21 @@ impl Recorder {
         &self.log
     }
 
-    /// Registers an observer that is called with the existing anchor and with every new one; only the first observer
-    /// is registered. `stored` are the anchors that it has stored before: a log that contradicts them is recorded in
-    /// the log, since the new anchors replace them.
+    /// Registers an observer that is called with every new anchor; only the first observer is registered. `stored` are
+    /// the anchors that it has stored before. Before this process writes to the log or stores another anchor, which
+    /// replaces them, a log that contradicts them is recorded in the log.
     pub fn observe_anchors(&self, stored: &[Anchor], observer: AnchorObserver) {
         if self.log.mode() == Mode::Off {
             return;
         }
         // Each line contains the digest of the one before it: if the furthest anchor is right, the earlier ones are.
-        if let Some(furthest) = stored.iter().max_by_key(|anchor| anchor.seq) {
-            let now = jiff::Timestamp::now().as_millisecond();
-            if let Err(error) = self.log.compare(furthest, now, &mut self.end.locked()) {
-                tracing::error!("{error}");
-            }
-        }
-        match self.log.anchor() {
-            Ok(Some(anchor)) => observer(&anchor),
-            Ok(None) => {}
-            Err(error) => tracing::error!("{error}"),
-        }
-        drop(self.anchored.set(observer));
+        *self.stored.uncompared.locked() = stored.iter().max_by_key(|anchor| anchor.seq).cloned();
+        drop(self.stored.observer.set(observer));
     }
 
     /// Anchors lines that a killed process left without an anchor. Reads the end of the log.
     pub fn catch_up(&self) {
-        anchor(&self.log, &self.end, &self.anchored);
+        anchor(&self.log, &self.end, &self.stored);
     }
 
     /// Records an entry; returns when it is written and, if it is durable, on the disk. Returns false if that failed.
@@ -195,10 +204,10 @@ impl Recorder {
         if thread.is_none() {
             let (jobs, queue) = sync_channel(QUEUE);
             let (log, end) = (self.log.clone(), Arc::clone(&self.end));
-            let anchored = Arc::clone(&self.anchored);
+            let stored = Arc::clone(&self.stored);
             let started = std::thread::Builder::new()
                 .name("audit".into())
-                .spawn(move || write(&log, &queue, &end, &anchored));
+                .spawn(move || write(&log, &queue, &end, &stored));
             match started {
                 Ok(handle) => *thread = Some((jobs, handle)),
                 Err(error) => tracing::error!("cannot start the audit log thread: {error}"),
@@ -248,7 +257,7 @@ impl Drop for Recorder {
     }
 }
 
-fn write(log: &Log, queue: &Receiver<Job>, end: &Mutex<Option<End>>, anchored: &OnceLock<AnchorObserver>) {
+fn write(log: &Log, queue: &Receiver<Job>, end: &Mutex<Option<End>>, stored: &StoredAnchors) {
     // Number of lines without an anchor, and the time of the first of them.
     let mut unanchored: Option<(usize, Instant)> = None;
     loop {
@@ -259,13 +268,13 @@ fn write(log: &Log, queue: &Receiver<Job>, end: &Mutex<Option<End>>, anchored: &
         };
         match next {
             Ok(first) => {
-                let lines = append(log, first, queue, end);
+                let lines = append(log, first, queue, end, stored);
                 let (before, since) = unanchored.unwrap_or((0, Instant::now()));
                 unanchored = Some((before + lines, since));
             }
             Err(ended) => {
                 if unanchored.take().is_some() {
-                    anchor(log, end, anchored);
+                    anchor(log, end, stored);
                 }
                 if ended == RecvTimeoutError::Disconnected {
                     return;
@@ -276,7 +285,13 @@ fn write(log: &Log, queue: &Receiver<Job>, end: &Mutex<Option<End>>, anchored: &
 }
 
 /// Writes a job and those queued after it; returns the number of lines.
-fn append(log: &Log, first: Job, queue: &Receiver<Job>, end: &Mutex<Option<End>>) -> usize {
+fn append(
+    log: &Log,
+    first: Job,
+    queue: &Receiver<Job>,
+    end: &Mutex<Option<End>>,
+    stored: &StoredAnchors,
+) -> usize {
     let mut jobs = vec![first];
     while jobs.len() < BATCH
         && let Ok(job) = queue.try_recv()
@@ -286,6 +301,7 @@ fn append(log: &Log, first: Job, queue: &Receiver<Job>, end: &Mutex<Option<End>>
     let (entries, written): (Vec<Entry>, Vec<_>) = jobs.into_iter().map(|j| (j.entry, j.written)).unzip();
     let (lines, now) = (entries.len(), jiff::Timestamp::now().as_millisecond());
     let mut end = end.locked();
+    stored.compare(log, &mut end);
     let appended = log.append(entries, now, &mut end);
     if let Err(error) = &appended {
         *end = None;
@@ -299,11 +315,18 @@ fn append(log: &Log, first: Job, queue: &Receiver<Job>, end: &Mutex<Option<End>>
     lines
 }
 
-fn anchor(log: &Log, end: &Mutex<Option<End>>, anchored: &OnceLock<AnchorObserver>) {
-    let written = log.write_anchor(&mut end.locked());
+fn anchor(log: &Log, end: &Mutex<Option<End>>, stored: &StoredAnchors) {
+    // An observer is registered after the anchor that the log is compared with before it receives another one.
+    let observer = stored.observer.get();
+    let mut end = end.locked();
+    if observer.is_some() {
+        stored.compare(log, &mut end);
+    }
+    let written = log.write_anchor(&mut end);
+    drop(end);
     match written {
         Ok(Some(anchor)) => {
-            if let Some(observer) = anchored.get()
+            if let Some(observer) = observer
                 && catch_unwind(AssertUnwindSafe(|| observer(&anchor))).is_err()
             {
                 tracing::error!("the anchor of the audit log is not in the store: its observer panicked");

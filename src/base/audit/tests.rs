@@ -340,6 +340,51 @@ fn an_anchor_far_before_the_end_is_compared() {
     assert!(!fixture.verify().is_intact());
 }
 
+/// A process that opens a store without writing to the log: it belongs to another store.
+#[test]
+fn a_process_that_only_reads_records_no_gap() {
+    let mut fixture = Fixture::new();
+    fixture.write(1..4);
+    fixture.log(Mode::Full).write_anchor(&mut fixture.known).unwrap();
+    let other = super::Anchor { seq: 2, head: "of the log of another store".to_owned() };
+    let before = fixture.text();
+    let recorder = Recorder::new(fixture.folder.path(), Mode::Full);
+    let (tell, received) = std::sync::mpsc::channel();
+    let tell = std::sync::Mutex::new(tell);
+    let observer = move |anchor: &super::Anchor| drop(tell.lock().unwrap().send(anchor.seq));
+    recorder.observe_anchors(std::slice::from_ref(&other), Box::new(observer));
+    let (_, checks) = recorder.log().verify_against(&[("store", vec![other])]).unwrap();
+    assert!(checks[1].broken.is_some(), "the difference is reported: {checks:?}");
+    assert_eq!(fixture.text(), before);
+    assert!(received.try_recv().is_err(), "and the anchor of the store is not replaced");
+    assert!(recorder.record_blocking(Entry::new("x", None, json!({}))));
+    assert!(fixture.text().contains("audit.gap"), "one that writes records it: {}", fixture.text());
+}
+
+/// A store that was not used for long has an anchor far before the end.
+#[test]
+fn a_line_is_found_without_reading_a_long_log() {
+    let fixture = Fixture::new();
+    let line = |seq: u64| {
+        let entry = Entry::new("x", None, json!({ "text": "one two ".repeat(125) }));
+        String::from_utf8(super::Line::of(entry, Mode::Full, seq, 1, GENESIS).bytes()).unwrap() + "\n"
+    };
+    // As after a purge.
+    let text: String = (101..=8_100).map(line).collect();
+    fixture.put(&text);
+    let mut file = fs::File::open(fixture.log(Mode::Full).file()).unwrap();
+    let len = text.len() as u64;
+    assert!(len > 8 << 20);
+    for seq in [0, 100, 101, 102, 4_000, 8_099, 8_100, 9_000] {
+        let part = String::from_utf8(super::log::around(&mut file, len, seq).unwrap()).unwrap();
+        assert!(part.len() <= 2 << 20, "{seq}: {}", part.len());
+        // The purged line is represented by the first one, a missing one by the last one.
+        for expected in [seq.clamp(101, 8_100), (seq + 1).clamp(101, 8_100)] {
+            assert!(part.contains(&line(expected)), "{seq}: {expected}");
+        }
+    }
+}
+
 #[test]
 fn external_anchors_are_compared() {
     let mut fixture = Fixture::new();

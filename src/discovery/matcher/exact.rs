@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::super::answer::{Signal, TermKind};
+use super::super::answer::{ScoreComponent, TermKind};
 use super::super::field;
 use super::super::labels::normalize_label;
 use super::super::reading::Reading;
@@ -152,7 +152,7 @@ impl Scorer for ExactScorer {
         if let Some(Reference { value, label, field }) = self.found.get(&slot) {
             out.push(ScoreTerm {
                 row: Row::Exact,
-                signal: Signal::Rule,
+                signal: ScoreComponent::Rule,
                 kind: TermKind::Exact,
                 field: *field,
                 label: Label::Text(label.clone()),

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use super::super::answer::{Signal, TermKind};
+use super::super::answer::{ScoreComponent, TermKind};
 use super::super::field::{self, Counts};
 use super::super::lookup::KeyPostings;
 use super::super::reading::Reading;
@@ -221,7 +221,7 @@ impl LexicalScorer<'_> {
             out.push(part(signal_of(f), kind, Some(field::NAMES[f]), value));
         }
         if best.body_only > 0.0 {
-            out.push(part(Signal::Body, TermKind::BodyOnly, None, best.body_only));
+            out.push(part(ScoreComponent::Body, TermKind::BodyOnly, None, best.body_only));
         }
     }
 

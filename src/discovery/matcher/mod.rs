@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::answer::{Signal, TermKind};
+use super::answer::{ScoreComponent, TermKind};
 use super::embedding::{Embedding, EmbeddingError};
 use super::fast_hash::FastMap;
 use super::index::Index;
@@ -279,7 +279,7 @@ impl Label {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ScoreTerm {
     pub row: Row,
-    pub signal: Signal,
+    pub signal: ScoreComponent,
     pub kind: TermKind,
     pub field: Option<&'static str>,
     pub label: Label,
@@ -287,11 +287,11 @@ pub(crate) struct ScoreTerm {
 }
 
 /// Returns the signal of a field.
-pub(crate) fn signal_of(field: usize) -> Signal {
+pub(crate) fn signal_of(field: usize) -> ScoreComponent {
     match field {
-        0 => Signal::Name,
-        1 | 2 => Signal::Description,
-        _ => Signal::Body,
+        0 => ScoreComponent::Name,
+        1 | 2 => ScoreComponent::Description,
+        _ => ScoreComponent::Body,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Presence matcher: the word pieces of the request that occur in a skill, and the share of its name that the request
 //! covers. No length normalization: it separates skills with similar but longer text.
 
-use super::super::answer::{Signal, TermKind};
+use super::super::answer::{ScoreComponent, TermKind};
 use super::super::lookup::{KeyPostings, View};
 use super::super::reading::{ReadPiece, Reading};
 use super::super::segment::Key;
@@ -128,12 +128,15 @@ impl Scorer for PresenceScorer<'_> {
                 let label = Label::Piece(token.token);
                 out.push(ScoreTerm { row: token.row, signal, kind, field, label, value });
             };
-            let (signal, field) =
-                if in_name { (Signal::Name, "name") } else { (Signal::Description, "description") };
+            let (signal, field) = if in_name {
+                (ScoreComponent::Name, "name")
+            } else {
+                (ScoreComponent::Description, "description")
+            };
             give(TermKind::Presence, signal, Some(field), token.value);
             if in_name && token.covers && total > 0.0 {
                 let value = self.cx.profile.name * token.rarity / total;
-                give(TermKind::NameCover, Signal::Name, Some("name"), value);
+                give(TermKind::NameCover, ScoreComponent::Name, Some("name"), value);
             }
         }
     }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::super::analysis::UNIT;
-use super::super::answer::{Signal, TermKind};
+use super::super::answer::{ScoreComponent, TermKind};
 use super::super::embedding::{DIM, Embedding, dot, normalize};
 use super::super::reading::Reading;
 use super::{Column, Context, Failure, Label, Matcher, Row, ScoreTerm, Scorer, matched};
@@ -133,7 +133,7 @@ impl Scorer for SemanticScorer<'_> {
             let product = self.model.product(token.token, &skill);
             out.push(ScoreTerm {
                 row: Row::Word(self.reading.row(token.word)),
-                signal: Signal::Semantic,
+                signal: ScoreComponent::Semantic,
                 kind: TermKind::Meaning,
                 field: None,
                 label: Label::Piece(token.token),
@@ -142,7 +142,7 @@ impl Scorer for SemanticScorer<'_> {
         }
         out.push(ScoreTerm {
             row: Row::General,
-            signal: Signal::Semantic,
+            signal: ScoreComponent::Semantic,
             kind: TermKind::GeneralWording,
             field: None,
             label: Label::Fixed("general wording"),

@@ -1,7 +1,7 @@
 //! Task matcher: the request's main verb is one of the skill's verbs, and clauses of the skill's description occur
 //! completely in the request.
 
-use super::super::answer::{Signal, TermKind};
+use super::super::answer::{ScoreComponent, TermKind};
 use super::super::fast_hash::FastMap;
 use super::super::index::ClausePosting;
 use super::super::lookup::{KeyPostings, View};
@@ -123,7 +123,7 @@ impl Scorer for TaskScorer<'_> {
         let mut give = |word: usize, kind, value| {
             out.push(ScoreTerm {
                 row: Row::Word(word),
-                signal: Signal::Description,
+                signal: ScoreComponent::Description,
                 kind,
                 field: None,
                 label: Label::Word(word),

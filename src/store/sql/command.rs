@@ -247,6 +247,9 @@ pub(crate) async fn annotate<T: Tx>(
     if !is_met {
         return Err(StoreError::PreconditionFailed { run: run.clone() });
     }
+    if events.iter().any(|event| event.kind == EventKind::RunAssigned) {
+        ensure_may_be_assigned(tx, run).await?;
+    }
     let action = "store the options of a run";
     let mut options = serde_json::to_value(&before.options).map_err(|e| failed(action, &e))?;
     for (name, value) in fields {
@@ -415,5 +418,22 @@ async fn ensure_signal_fits<T: Tx>(
     Err(StoreError::InvalidRequest(format!(
         "the run {run} keeps {count} signals with {size} bytes that no step waits for; the maximum is {MAX_SIGNALS} \
          signals and {MAX_SIGNAL_BYTES} bytes"
+    )))
+}
+
+/// Maximum number of assignments of a run.
+const MAX_ASSIGNMENTS: i64 = 200;
+
+/// Rejects an assignment of a run that was assigned often: each reader of the run reads all of them.
+async fn ensure_may_be_assigned<T: Tx>(tx: &T, run: &RunId) -> Result<(), StoreError> {
+    let sql = "SELECT count(*) FROM events WHERE run = ?1 AND kind = ?2";
+    let kind = EventKind::RunAssigned.to_string();
+    let Some(mut row) = tx.find("count assignments", sql, values![run, &kind]).await? else { return Ok(()) };
+    let count: i64 = row.take(0)?;
+    if count < MAX_ASSIGNMENTS {
+        return Ok(());
+    }
+    Err(StoreError::InvalidRequest(format!(
+        "run {run} was assigned or unassigned {count} times; the maximum is {MAX_ASSIGNMENTS}"
     )))
 }

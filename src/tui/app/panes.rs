@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
-use crate::action::Command;
+use crate::action::PaneCommand;
 use crate::pane::{Effect, Pane, PaneId};
 
 /// By how many cells a split can be moved in total.
@@ -45,7 +45,7 @@ impl Panes {
     }
 
     /// Returns the commands of the active pane.
-    pub fn commands(&self) -> Vec<Command> {
+    pub fn commands(&self) -> Vec<PaneCommand> {
         self.active().map(Pane::commands).unwrap_or_default()
     }
 

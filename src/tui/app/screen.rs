@@ -13,7 +13,7 @@ use super::connection::CoreConnection;
 use super::core_state::CoreState;
 use super::overlays::Overlays;
 use super::panes::Panes;
-use crate::action::{Action, Command, Context};
+use crate::action::{Action, Context, PaneCommand};
 use crate::available_commands::CommandContext;
 use crate::header::Header;
 use crate::keymap::{Keymap, key_name};
@@ -70,7 +70,7 @@ impl ScreenState {
     }
 
     /// Returns the commands of the active pane.
-    pub fn commands(&self) -> Vec<Command> {
+    pub fn commands(&self) -> Vec<PaneCommand> {
         let mut commands = self.panes.commands();
         for why in commands.iter_mut().filter_map(|command| command.blocked.as_mut()) {
             *why = self.with_keys(why);

@@ -21,7 +21,7 @@ use crate::widgets::{
     Painter, RichLine, Scroll, Seg, break_code, cells, count, cut_line, head, plain_score, shown, wrap,
 };
 use skills_api::CheckResult;
-use skills_discovery::{Mark, Signal, SignalSums};
+use skills_discovery::{Mark, ScoreComponent, SignalSums};
 use skills_skill::safe_text;
 
 /// Width of the column for the label of a result, in cells.
@@ -591,7 +591,7 @@ fn marks_of(text: &str, words: &[String]) -> Vec<Mark> {
         .filter_map(|word| {
             let start = lower.find(&word.to_ascii_lowercase())?;
             let (start, end) = (u32::try_from(start).ok()?, u32::try_from(start + word.len()).ok()?);
-            Some(Mark { start, end, signal: Signal::Description })
+            Some(Mark { start, end, signal: ScoreComponent::Description })
         })
         .collect();
     marks.sort_by_key(|mark| mark.start);

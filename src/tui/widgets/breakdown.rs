@@ -7,7 +7,7 @@ use super::format::{plain_score, score};
 use super::painter::Painter;
 use super::text_width::{cells, cut_end, shown};
 use crate::theme::Role;
-use skills_discovery::{Breakdown, QueryWord, Signal, SignalSums, WordRow};
+use skills_discovery::{Breakdown, QueryWord, ScoreComponent, SignalSums, WordRow};
 
 /// Widths of the columns name, description, body, semantic, sum.
 const COLUMNS: [u16; 5] = [7, 7, 7, 10, 6];
@@ -99,7 +99,7 @@ pub fn rows(breakdown: &Breakdown, max: usize, painter: &Painter<'_>) -> Vec<Row
 }
 
 fn rule_text(breakdown: &Breakdown, row: usize, painter: &Painter<'_>) -> String {
-    let parts = breakdown.terms.iter().filter(|p| p.row == row && p.signal == Signal::Rule);
+    let parts = breakdown.terms.iter().filter(|p| p.row == row && p.signal == ScoreComponent::Rule);
     let texts: Vec<String> =
         parts.map(|p| format!("{} {}", shown(&p.label), score(p.value, painter.glyphs))).collect();
     texts.join(&format!(" {} ", painter.glyphs.dot))

@@ -5,16 +5,16 @@ use unicode_width::UnicodeWidthStr;
 
 use super::rich::Seg;
 use crate::theme::Role;
-use skills_discovery::{Mark, Signal};
+use skills_discovery::{Mark, ScoreComponent};
 use skills_skill::safe_text;
 
 /// Returns the role of a match.
-pub fn mark_role(signal: Signal) -> Role {
+pub fn mark_role(signal: ScoreComponent) -> Role {
     match signal {
-        Signal::Name => Role::MarkName,
-        Signal::Description | Signal::Rule => Role::MarkDescription,
-        Signal::Body => Role::MarkBody,
-        Signal::Semantic => Role::MarkSemantic,
+        ScoreComponent::Name => Role::MarkName,
+        ScoreComponent::Description | ScoreComponent::Rule => Role::MarkDescription,
+        ScoreComponent::Body => Role::MarkBody,
+        ScoreComponent::Semantic => Role::MarkSemantic,
     }
 }
 
@@ -109,14 +109,14 @@ fn push(segs: &mut Vec<Seg>, raw: &str, role: Role, pending_space: &mut bool) {
 mod tests {
     use super::*;
 
-    fn mark(start: u32, end: u32, signal: Signal) -> Mark {
+    fn mark(start: u32, end: u32, signal: ScoreComponent) -> Mark {
         Mark { start, end, signal }
     }
 
     #[test]
     fn marks_are_tinted_and_the_rest_is_kept() {
         let raw = "Extracts tables\n  from PDF files";
-        let marks = [mark(9, 15, Signal::Description), mark(23, 26, Signal::Description)];
+        let marks = [mark(9, 15, ScoreComponent::Description), mark(23, 26, ScoreComponent::Description)];
         let segs = marked(raw, &marks, Role::Text, false);
         let text_of_line: String = segs.iter().map(|s| s.text.as_str()).collect();
         assert_eq!(text_of_line, "Extracts tables from PDF files");
@@ -127,13 +127,13 @@ mod tests {
 
     #[test]
     fn ascii_marks_are_brackets() {
-        let segs = marked("pdf-tables", &[mark(0, 3, Signal::Name)], Role::Text, true);
+        let segs = marked("pdf-tables", &[mark(0, 3, ScoreComponent::Name)], Role::Text, true);
         assert_eq!(segs.iter().map(|s| s.text.as_str()).collect::<String>(), "[pdf]-tables");
     }
 
     #[test]
     fn mark_inside_a_character_is_ignored() {
-        let segs = marked("表格", &[mark(1, 2, Signal::Name)], Role::Text, false);
+        let segs = marked("表格", &[mark(1, 2, ScoreComponent::Name)], Role::Text, false);
         assert_eq!(segs.iter().map(|s| s.text.as_str()).collect::<String>(), "表格");
     }
 }

@@ -7,11 +7,12 @@ use std::os::unix::fs::symlink;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use skills_api::operations::{
-    Caller, Principal, Scope, call_permit, complete_result_permit, large_response_permit,
+    Caller, Principal, Scope, Service, call_permit, complete_result_permit, large_response_permit, operation,
 };
 use skills_api::{Code, CoreParts, Error, Origin, RateLimit, new_key};
 use skills_http::{Authenticator, ServiceKeys, Settings};
@@ -816,6 +817,35 @@ async fn complete_tool_results_are_computed_one_at_a_time() {
     assert!(short.contains("ledger") && !short.contains("rate_limited"), "{short}");
     drop((permits, waiting));
     assert!(ask(true).await.contains("structuredContent"));
+}
+
+/// A repeated launch of a few bytes, or a wait for a run that has ended, holds the complete run.
+#[tokio::test(flavor = "multi_thread")]
+async fn four_large_runs_of_a_principal_are_returned_at_a_time() {
+    let test_server = TestServer::open().await;
+    let service = Service { core: test_server.core.clone() as _, sessions: test_server.core.clone() as _ };
+    let call = async |name: &str, caller: &Caller, arguments: &Value| {
+        operation(name).unwrap().call(&service, caller, arguments.clone()).await.unwrap()
+    };
+    let caller = || {
+        let scopes = BTreeSet::from([Scope::Read, Scope::Run]);
+        Caller { principal: Some(Principal { name: "large runs".to_owned(), scopes }), ..Caller::anyone() }
+    };
+    let inputs = json!({ "amounts": [1], "account": "x".repeat(1_900_000) });
+    let launch = json!({ "skill_id": "ledger", "inputs": inputs, "idempotency_key": "large" });
+    let launched = call("skill.execute_async", &caller(), &launch).await;
+    let wait = json!({ "run_id": launched["run"]["id"] });
+    for (name, arguments) in [("skill.execute_async", &launch), ("run.settle", &wait)] {
+        let unsent: Vec<Caller> = (0..4).map(|_| caller()).collect();
+        for caller in &unsent {
+            call(name, caller, arguments).await;
+        }
+        let last = caller();
+        let mut waiting = Box::pin(call(name, &last, arguments));
+        assert!(tokio::time::timeout(Duration::from_millis(200), &mut waiting).await.is_err(), "{name}");
+        drop(unsent);
+        waiting.await;
+    }
 }
 
 /// A folder of a bundle can have a name that no JSON can have: git and archives create them.

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
 
 use serde_json::{Map, Value, json};
-use skills_api::operations::{Caller, Operation, Principal, RunObserver, Scope, operation, operations};
+use skills_api::operations::{
+    Caller, Operation, Principal, ReturnedRun, RunObserver, Scope, operation, operations,
+};
 use skills_api::resources;
 use tokio_util::sync::CancellationToken;
 
@@ -86,6 +88,7 @@ fn runner() -> Caller {
         leave: CancellationToken::new(),
         body: None,
         observer: RunObserver::default(),
+        returned_run: ReturnedRun::default(),
     }
 }
 

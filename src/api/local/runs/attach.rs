@@ -109,17 +109,19 @@ impl Attachments {
         let launched =
             self.launches.begin(prepared, Some(target), &request.options, request.started_by).await?;
         drop(preparing);
-        let mut execution = launched.run;
         let mut control = None;
-        if request.options.wait {
-            observer.report(&execution);
+        let execution = if request.options.wait {
+            observer.report(&launched.run);
             // The contents of the target are not held while the run is waited for.
-            let id = execution.id.clone();
-            drop((execution, found.run));
-            execution = self.workers.wait_for_completion(&id.0, leave).await?;
+            let id = launched.run.id.clone();
+            drop((launched, found.run));
+            let execution = self.workers.wait_for_completion(&id.0, leave).await?;
             // The control request was already applied when the run ended; the store returns its outcome again.
             control = workers::steer(&self.store, &runtime, &execution).await?;
-        }
+            execution
+        } else {
+            self.launches.returned(launched, false).await?.run
+        };
         Ok(Attached {
             skill_id: read.skill.id.clone(),
             target_type,

@@ -72,7 +72,7 @@ impl Launches {
         })
         .await?;
         let launched = self.begin(prepared, None, &request.options, request.started_by).await?;
-        if request.options.wait { self.waited(launched).await } else { Ok(launched) }
+        self.returned(launched, request.options.wait).await
     }
 }
 

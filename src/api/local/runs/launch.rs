@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::super::skills::Skills;
@@ -15,7 +14,7 @@ use super::capability_run::capability_of;
 use super::contracts::{self, ByContractId, SkillContract};
 use super::lease_holder::with_holder;
 use super::runtime::{CapabilityServices, RunStore, place_of_root};
-use super::{Permissions, Workers, identity};
+use super::{Permissions, Workers, identity, workers};
 use crate::run_options::ensure_without_nul;
 use crate::{Code, Error, ExecutionOptions, LaunchRequest, Launched, SingleFlight, new_trace_id};
 use skills_base::canonical::digest_of;
@@ -34,8 +33,6 @@ use skills_store::{
 
 /// Default lifetime of an idempotency key in seconds: one day.
 const KEY_SECONDS: u64 = 86_400;
-/// Runs of earlier launches with the same key that are read at the same time: they may be large.
-static REUSED_READS: Semaphore = Semaphore::const_new(4);
 /// The environment variable that overrides it.
 const KEY_VARIABLE: &str = "AGENT_SKILLS_IDEMPOTENCY_TTL_SECONDS";
 
@@ -354,17 +351,24 @@ impl Launches {
             crate::work::run_blocking(move || plans.fit(&ready, &inputs, &options)).await?
         };
         let launched = self.begin(prepared, None, &options, started_by).await?;
-        let launched = if wait { self.waited(launched).await? } else { launched };
+        let launched = self.returned(launched, wait).await?;
         Ok(Launched { run: with_holder(launched.run), ..launched })
     }
 
-    /// Returns a launched run when it has ended, waits or is paused.
-    pub(super) async fn waited(&self, launched: Launched) -> Result<Launched, Error> {
-        let run = self.workers.wait_for_completion(&launched.run.id.0, &CancellationToken::new()).await?;
+    /// Returns a complete launched run; if it is waited for, when it has ended, waits or is paused.
+    pub(super) async fn returned(&self, launched: Launched, wait: bool) -> Result<Launched, Error> {
+        let run = if wait {
+            self.workers.wait_for_completion(&launched.run.id.0, &CancellationToken::new()).await?
+        } else if launched.idempotency == IdempotencyOutcome::Reused {
+            let runtime = self.store.runtime().await?;
+            workers::returned(&*runtime.store, &launched.run.id).await?
+        } else {
+            return Ok(launched);
+        };
         Ok(Launched { run, ..launched })
     }
 
-    /// Stores a prepared run, attached to `target` if given.
+    /// Stores a prepared run, attached to `target` if given. A run of an earlier launch is returned as in a list.
     pub(super) async fn begin(
         &self,
         prepared: PreparedLaunch,
@@ -422,11 +426,7 @@ impl Launches {
             },
             idempotency,
         };
-        let LaunchOutcome { mut run, idempotency } = runtime.store.launch(launch).await?;
-        if idempotency == IdempotencyOutcome::Reused {
-            let _permit = REUSED_READS.acquire().await;
-            run = runtime.store.run(&run.id).await?.unwrap_or(run);
-        }
+        let LaunchOutcome { run, idempotency } = runtime.store.launch(launch).await?;
         let worker_alive = self.workers.own.or_others(&runtime).await;
         Ok(Launched { run, idempotency, worker_alive })
     }

@@ -12,9 +12,11 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::control_request::ControlRequest;
 use super::runtime::{CapabilityServices, LaunchPlaces, RunRuntime, RunStore};
 use super::{Approvals, Maintenance, Notices, find, notifications};
+use crate::operations::{await_returned_run, release_returned_run};
 use crate::operator_types::worker_process;
 use crate::{Code, Error};
 use skills_base::audit::Recorder;
+use skills_base::memory::value_bytes;
 use skills_base::sync::MutexExt as _;
 use skills_config::Config;
 use skills_model::{Command, RunState};
@@ -23,7 +25,7 @@ use skills_runs::{
     SupervisorSettings, execute_next,
 };
 use skills_skill::EffectMode;
-use skills_store::{Control, ControlOutcome, EventKind, RunFilter, RunId, RunRecord};
+use skills_store::{Control, ControlOutcome, EventKind, RunFilter, RunId, RunRecord, Store, StoreError};
 
 /// Maximum time that a follower waits before it checks again.
 const FOLLOW_MS: u64 = 60_000;
@@ -85,6 +87,9 @@ impl OwnWorkers {
 
 /// Maximum number of runs that are executed by the requests that wait for them.
 pub(super) const MAX_DIRECT: usize = 16;
+
+/// Memory of the values of a run from which it counts as a returned run until its response is sent, in bytes.
+const LARGE_RUN_BYTES: usize = 1 << 20;
 
 /// How long the runs that requests execute may take to stop.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
@@ -203,7 +208,9 @@ impl Workers {
         self.clear_leftovers();
         // A process without workers executes it only for its caller.
         let stop = if self.own.works() { self.stopping.locked().clone() } else { leave.clone() };
-        let completed = execute_next(
+        // The run may be read before, by a launch with the key of an earlier one.
+        release_returned_run();
+        execute_next(
             &runtime.store,
             &runtime.execute,
             &run.id,
@@ -212,8 +219,7 @@ impl Workers {
             (leave, &stop),
         )
         .await?;
-        let completed =
-            completed.ok_or_else(|| Error::from(skills_store::StoreError::NoRun(run.id.clone())))?;
+        let completed = returned(&*runtime.store, &run.id).await?;
         steer(&self.store, &runtime, &completed).await?;
         Ok(completed)
     }
@@ -229,6 +235,18 @@ impl Workers {
             None => Ok(()),
         }
     }
+}
+
+/// Reads a complete run that the call returns to its caller, when the limits of its principal permit.
+pub(super) async fn returned(store: &dyn Store, id: &RunId) -> Result<RunRecord, Error> {
+    await_returned_run().await?;
+    let run = store.run(id).await?.ok_or_else(|| StoreError::NoRun(id.clone()))?;
+    let values = [Some(&run.inputs), run.target.as_ref(), run.outputs.as_ref(), run.error.as_ref()];
+    let bytes: usize = values.into_iter().flatten().map(value_bytes).sum();
+    if bytes < LARGE_RUN_BYTES {
+        release_returned_run();
+    }
+    Ok(run)
 }
 
 /// Applies what a completed sidecar requests for the run it watches; returns the outcome as text.

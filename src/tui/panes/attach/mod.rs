@@ -17,7 +17,7 @@ use ratatui::layout::{Position, Rect};
 use self::compose::{Compose, Focus};
 use self::last::{LastAttachment, LastResult};
 use self::preview::Preview;
-use crate::action::{Action, Command, Context};
+use crate::action::{Action, Context, PaneCommand};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, PickerKind, Target};
 use crate::run_requests::RunResponse;
 use crate::widgets::{Painter, column_divider, shown, until_older};
@@ -168,38 +168,38 @@ impl Attach {
     }
 
     /// Returns the commands of the focused part.
-    fn commands_of_focus(&self) -> Vec<Command> {
-        let attach = Command { blocked: self.blocked(), ..Command::shown(Action::Execute, "attach") };
-        let next = Command::shown(Action::NextPart, "next field");
-        let choose = Command::shown(Action::Down, "choose");
+    fn commands_of_focus(&self) -> Vec<PaneCommand> {
+        let attach = PaneCommand { blocked: self.blocked(), ..PaneCommand::shown(Action::Execute, "attach") };
+        let next = PaneCommand::shown(Action::NextPart, "next field");
+        let choose = PaneCommand::shown(Action::Down, "choose");
         match self.compose.focus {
-            Focus::Skill => vec![next, choose, Command::shown(Action::Open, "list"), attach],
+            Focus::Skill => vec![next, choose, PaneCommand::shown(Action::Open, "list"), attach],
             Focus::Target => vec![next, choose, attach],
             Focus::Reference => vec![
                 next,
                 choose,
-                Command::shown(Action::Submit, "select"),
+                PaneCommand::shown(Action::Submit, "select"),
                 attach,
-                Command::shown(Action::LeaveField, "leave field"),
-                Command::hidden(Action::Clear, "clear"),
+                PaneCommand::shown(Action::LeaveField, "leave field"),
+                PaneCommand::hidden(Action::Clear, "clear"),
             ],
             Focus::Inputs => vec![
                 next,
                 attach,
-                Command::shown(Action::NewLine, "new line"),
-                Command::shown(Action::LeaveField, "leave field"),
-                Command::hidden(Action::Submit, "next field"),
-                Command::hidden(Action::Clear, "clear"),
+                PaneCommand::shown(Action::NewLine, "new line"),
+                PaneCommand::shown(Action::LeaveField, "leave field"),
+                PaneCommand::hidden(Action::Submit, "next field"),
+                PaneCommand::hidden(Action::Clear, "clear"),
             ],
-            Focus::Button => vec![next, attach, Command::hidden(Action::Open, "attach")],
+            Focus::Button => vec![next, attach, PaneCommand::hidden(Action::Open, "attach")],
             Focus::Preview => {
                 let label = if self.preview.expanded { "shorten" } else { "complete" };
                 let nothing = !self.preview.expanded && !self.preview.shortened;
                 let why = nothing.then(|| "content is complete".to_owned());
                 vec![
-                    Command::shown(Action::Down, "scroll"),
-                    Command { blocked: why, ..Command::shown(Action::Open, label) },
-                    Command::shown(Action::NextTab, "CLI, curl"),
+                    PaneCommand::shown(Action::Down, "scroll"),
+                    PaneCommand { blocked: why, ..PaneCommand::shown(Action::Open, label) },
+                    PaneCommand::shown(Action::NextTab, "CLI, curl"),
                     attach,
                 ]
             }
@@ -237,7 +237,7 @@ impl Pane for Attach {
         matches!(self.compose.focus, Focus::Reference | Focus::Inputs)
     }
 
-    fn commands(&self) -> Vec<Command> {
+    fn commands(&self) -> Vec<PaneCommand> {
         if self.compose.skills.offered.is_empty() {
             // There is no form: the screen explains what makes a skill attachable.
             return Vec::new();
@@ -245,13 +245,13 @@ impl Pane for Attach {
         let mut out = self.commands_of_focus();
         if !self.in_text() {
             let why = self.last.run().is_none().then(|| "nothing attached yet".to_owned());
-            out.push(Command { blocked: why, ..Command::shown(Action::ShowRun, "go to run") });
+            out.push(PaneCommand { blocked: why, ..PaneCommand::shown(Action::ShowRun, "go to run") });
             let none = self.preview.shown().is_none().then(|| "no preview yet".to_owned());
-            out.push(Command { blocked: none.clone(), ..Command::shown(Action::Copy, "copy") });
-            out.push(Command { blocked: none, ..Command::hidden(Action::CopyAs, "copy as") });
-            out.push(Command::hidden(Action::FocusIntent, "edit the target"));
+            out.push(PaneCommand { blocked: none.clone(), ..PaneCommand::shown(Action::Copy, "copy") });
+            out.push(PaneCommand { blocked: none, ..PaneCommand::hidden(Action::CopyAs, "copy as") });
+            out.push(PaneCommand::hidden(Action::FocusIntent, "edit the target"));
         }
-        out.push(Command::hidden(Action::PreviousPart, "previous field"));
+        out.push(PaneCommand::hidden(Action::PreviousPart, "previous field"));
         out
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ratatui::layout::{Position, Rect};
 
-use crate::action::{Action, Command};
+use crate::action::{Action, PaneCommand};
 use crate::overlay::DescriptionEdit;
 use crate::pane::Effect;
 use crate::widgets::Scroll;
@@ -314,11 +314,11 @@ impl Map {
     }
 
     /// Returns the available commands.
-    pub fn commands(&self) -> Vec<Command> {
+    pub fn commands(&self) -> Vec<PaneCommand> {
         let no_pair = self.pair().is_none().then(|| "no pair selected".to_owned());
-        let on_pair = |command: Command| Command { blocked: no_pair.clone(), ..command };
+        let on_pair = |command: PaneCommand| PaneCommand { blocked: no_pair.clone(), ..command };
         let zoom = if self.zoomed.is_some() { "all clusters" } else { "zoom cluster" };
-        let (shown, hidden) = (Command::shown, Command::hidden);
+        let (shown, hidden) = (PaneCommand::shown, PaneCommand::hidden);
         let mut out = vec![
             shown(Action::Down, "move"),
             shown(Action::NextCollision, "next collision"),
@@ -335,7 +335,7 @@ impl Map {
             hidden(Action::NextPart, "next panel"),
             hidden(Action::PreviousPart, "previous panel"),
         ];
-        out.extend(Command::moves());
+        out.extend(PaneCommand::moves());
         out
     }
 }

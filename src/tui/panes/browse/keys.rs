@@ -6,7 +6,7 @@ use ratatui::layout::{Position, Rect};
 
 use super::detail::{TABS, Tab};
 use super::{Browse, Focus, commands, copy};
-use crate::action::{Action, Command, Context};
+use crate::action::{Action, Context, PaneCommand};
 use crate::golden_requests::GoldenForm;
 use crate::overlay::DescriptionEdit;
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, Target, skills_to_open};
@@ -34,10 +34,10 @@ impl Pane for Browse {
         self.focus == Focus::Filter && !self.map.is_open
     }
 
-    fn commands(&self) -> Vec<Command> {
+    fn commands(&self) -> Vec<PaneCommand> {
         match self.focus {
             _ if self.map.is_open => self.map.commands(),
-            Focus::Filter => Command::in_filter("apply"),
+            Focus::Filter => PaneCommand::in_filter("apply"),
             Focus::List => commands::in_list(&self.list, &self.detail),
             Focus::Detail => commands::in_detail(&self.list, &self.detail),
         }

@@ -237,7 +237,7 @@ mod tests {
             excluded: Vec::new(),
             below_limit: 0,
             fit: skills_discovery::Fit::None,
-            verdict: skills_discovery::Verdict::default(),
+            verdict: skills_discovery::FitVerdict::default(),
             confidence: None,
             words: Vec::new(),
             matchers: Vec::new(),

@@ -6,7 +6,7 @@ use super::Focus;
 use super::ask::{Options, PendingRequests};
 use super::history::History;
 use super::result_list::ResultList;
-use crate::action::{Action, Command};
+use crate::action::{Action, PaneCommand};
 use crate::golden_requests::GoldenForm;
 use crate::overlay::DescriptionEdit;
 use crate::pane::{Effect, PaneId, Picker, PickerKind, Target};
@@ -16,21 +16,21 @@ use skills_discovery::Fit;
 use skills_registry::Catalog;
 use skills_skill::Invocation;
 
-pub(super) fn of_request(history: &History) -> Vec<Command> {
+pub(super) fn of_request(history: &History) -> Vec<PaneCommand> {
     let earlier = (!history.has_earlier()).then(|| "no earlier request".to_owned());
     vec![
-        Command::shown(Action::Down, "results"),
-        Command { blocked: earlier, ..Command::shown(Action::HistoryEarlier, "earlier") },
-        Command::shown(Action::Clear, "clear"),
-        Command::shown(Action::LeaveField, "leave"),
-        Command::hidden(Action::HistoryLater, "later"),
-        Command::hidden(Action::Submit, "results"),
-        Command::hidden(Action::NextPart, "next panel"),
-        Command::hidden(Action::PreviousPart, "previous panel"),
+        PaneCommand::shown(Action::Down, "results"),
+        PaneCommand { blocked: earlier, ..PaneCommand::shown(Action::HistoryEarlier, "earlier") },
+        PaneCommand::shown(Action::Clear, "clear"),
+        PaneCommand::shown(Action::LeaveField, "leave"),
+        PaneCommand::hidden(Action::HistoryLater, "later"),
+        PaneCommand::hidden(Action::Submit, "results"),
+        PaneCommand::hidden(Action::NextPart, "next panel"),
+        PaneCommand::hidden(Action::PreviousPart, "previous panel"),
     ]
 }
 
-fn attach(list: &ResultList) -> Command {
+fn attach(list: &ResultList) -> PaneCommand {
     let skill = list.selected().and_then(|id| list.catalog.by_id(id.as_str()));
     let blocked = match skill {
         None => Some("no skill selected".to_owned()),
@@ -39,13 +39,13 @@ fn attach(list: &ResultList) -> Command {
         }
         Some(_) => None,
     };
-    Command { blocked, ..Command::shown(Action::AttachThis, "attach") }
+    PaneCommand { blocked, ..PaneCommand::shown(Action::AttachThis, "attach") }
 }
 
 /// Returns the commands of the results and of the explanation.
-pub(super) fn of_results(list: &ResultList, focus: Focus, is_ranked: bool) -> Vec<Command> {
+pub(super) fn of_results(list: &ResultList, focus: Focus, is_ranked: bool) -> Vec<PaneCommand> {
     let none = || list.selected().is_none().then(|| "no skill selected".to_owned());
-    let on_skill = |command: Command| Command { blocked: none(), ..command };
+    let on_skill = |command: PaneCommand| PaneCommand { blocked: none(), ..command };
     let opens = if list.on_copies() {
         if list.unfolded { "fold" } else { "unfold" }
     } else if list.folded && focus == Focus::Results {
@@ -53,36 +53,36 @@ pub(super) fn of_results(list: &ResultList, focus: Focus, is_ranked: bool) -> Ve
     } else {
         "open"
     };
-    let mut out = vec![Command::shown(Action::Down, if focus == Focus::Why { "scroll" } else { "move" })];
+    let mut out = vec![PaneCommand::shown(Action::Down, if focus == Focus::Why { "scroll" } else { "move" })];
     if list.on_copies() && focus == Focus::Results {
-        out.extend([Command::shown(Action::Open, opens), Command::hidden(Action::Fold, opens)]);
+        out.extend([PaneCommand::shown(Action::Open, opens), PaneCommand::hidden(Action::Fold, opens)]);
     } else {
-        out.push(on_skill(Command::shown(Action::Open, opens)));
+        out.push(on_skill(PaneCommand::shown(Action::Open, opens)));
     }
     if focus == Focus::Why {
-        out.push(Command::shown(Action::Back, "back to results"));
+        out.push(PaneCommand::shown(Action::Back, "back to results"));
     }
     let ranked = (!is_ranked).then(|| "no results yet".to_owned());
     out.extend([
-        Command::shown(Action::FocusIntent, "request"),
-        on_skill(Command::shown(Action::Why, "why")),
-        on_skill(Command::shown(Action::Draft, "draft")),
-        Command { blocked: ranked, ..Command::shown(Action::Filter, "filter") },
-        Command::shown(Action::OpenByName, "open by name"),
-        Command::shown(Action::TogglePolicy, "ranking policy"),
-        Command::shown(Action::CycleRole, "role"),
-        Command::shown(Action::PickDomain, "domain"),
-        Command::shown(Action::ToggleBody, "body"),
-        on_skill(Command::shown(Action::AddGolden, "add golden query")),
-        on_skill(Command::shown(Action::LoadSkill, "load")),
-        on_skill(Command::shown(Action::Copy, "copy")),
+        PaneCommand::shown(Action::FocusIntent, "request"),
+        on_skill(PaneCommand::shown(Action::Why, "why")),
+        on_skill(PaneCommand::shown(Action::Draft, "draft")),
+        PaneCommand { blocked: ranked, ..PaneCommand::shown(Action::Filter, "filter") },
+        PaneCommand::shown(Action::OpenByName, "open by name"),
+        PaneCommand::shown(Action::TogglePolicy, "ranking policy"),
+        PaneCommand::shown(Action::CycleRole, "role"),
+        PaneCommand::shown(Action::PickDomain, "domain"),
+        PaneCommand::shown(Action::ToggleBody, "body"),
+        on_skill(PaneCommand::shown(Action::AddGolden, "add golden query")),
+        on_skill(PaneCommand::shown(Action::LoadSkill, "load")),
+        on_skill(PaneCommand::shown(Action::Copy, "copy")),
         attach(list),
-        on_skill(Command::hidden(Action::CopyAs, "copy as")),
-        on_skill(Command::shown(Action::Edit, "edit")),
-        Command::hidden(Action::NextPart, "next panel"),
-        Command::hidden(Action::PreviousPart, "previous panel"),
+        on_skill(PaneCommand::hidden(Action::CopyAs, "copy as")),
+        on_skill(PaneCommand::shown(Action::Edit, "edit")),
+        PaneCommand::hidden(Action::NextPart, "next panel"),
+        PaneCommand::hidden(Action::PreviousPart, "previous panel"),
     ]);
-    out.extend(Command::moves());
+    out.extend(PaneCommand::moves());
     out
 }
 

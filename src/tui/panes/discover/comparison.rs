@@ -2,7 +2,7 @@
 
 use crate::widgets::breakdown::is_stop_word;
 use crate::widgets::{cells, cut_end, shown};
-use skills_discovery::{Answer, Hit, QueryWord, Signal, SignalSums, WordRow};
+use skills_discovery::{Answer, Hit, QueryWord, ScoreComponent, SignalSums, WordRow};
 
 /// Scores that differ by less are shown as equal.
 pub const LEVEL: f64 = 0.005;
@@ -116,12 +116,18 @@ pub fn compare<'a>(selected: &Hit, other: &'a Hit, words: &[QueryWord], max: usi
 fn reason(label: &str, ours: &SignalSums, theirs: &SignalSums) -> Reason {
     let ahead = ours.iter().sum::<f64>() > theirs.iter().sum::<f64>();
     let (more, less) = if ahead { (ours, theirs) } else { (theirs, ours) };
-    let signals = [Signal::Name, Signal::Description, Signal::Body, Signal::Semantic, Signal::Rule];
+    let signals = [
+        ScoreComponent::Name,
+        ScoreComponent::Description,
+        ScoreComponent::Body,
+        ScoreComponent::Semantic,
+        ScoreComponent::Rule,
+    ];
     let largest = (0..5).max_by(|&a, &b| (more[a] - less[a]).total_cmp(&(more[b] - less[b]))).unwrap_or(0);
     let message = |sums: &SignalSums| sums[..3].iter().any(|v| *v >= 0.005);
     let alone = less[largest] < 0.005;
     let signal = signals[largest];
-    let never = signal != Signal::Rule && message(more) && !message(less);
+    let never = signal != ScoreComponent::Rule && message(more) && !message(less);
     let ours = |before, short| Reason { before, after: None, short };
     let theirs = |before, after, short| Reason { before, after: Some(after), short };
     match (signal, ahead) {
@@ -130,19 +136,19 @@ fn reason(label: &str, ours: &SignalSums, theirs: &SignalSums) -> Reason {
         _ if label.contains('+') => theirs("adjacent in ", "", "adjacent"),
         _ if never && ahead => theirs("not in ", "", "only here"),
         _ if never => theirs("only ", " has it", "only other"),
-        (Signal::Name, true) => ours("in its name", "name"),
-        (Signal::Name, false) => theirs("in the name ", "", "name"),
-        (Signal::Description, true) if alone => ours("in its description", "description"),
-        (Signal::Description, true) => theirs("higher than in ", "", "higher"),
-        (Signal::Description, false) if alone => theirs("", " describes it", "description"),
-        (Signal::Description, false) => theirs("higher in ", "", "lower"),
-        (Signal::Body, true) if alone => ours("in its body", "body"),
-        (Signal::Body, true) => ours("higher in its body", "body"),
-        (Signal::Body, false) => theirs("in the body of ", "", "body"),
-        (Signal::Semantic, true) => ours("closer in meaning", "meaning"),
-        (Signal::Semantic, false) => theirs("", " is closer", "meaning"),
-        (Signal::Rule, true) => ours("by rule", "rule"),
-        (Signal::Rule, false) => theirs("by rule for ", "", "rule"),
+        (ScoreComponent::Name, true) => ours("in its name", "name"),
+        (ScoreComponent::Name, false) => theirs("in the name ", "", "name"),
+        (ScoreComponent::Description, true) if alone => ours("in its description", "description"),
+        (ScoreComponent::Description, true) => theirs("higher than in ", "", "higher"),
+        (ScoreComponent::Description, false) if alone => theirs("", " describes it", "description"),
+        (ScoreComponent::Description, false) => theirs("higher in ", "", "lower"),
+        (ScoreComponent::Body, true) if alone => ours("in its body", "body"),
+        (ScoreComponent::Body, true) => ours("higher in its body", "body"),
+        (ScoreComponent::Body, false) => theirs("in the body of ", "", "body"),
+        (ScoreComponent::Semantic, true) => ours("closer in meaning", "meaning"),
+        (ScoreComponent::Semantic, false) => theirs("", " is closer", "meaning"),
+        (ScoreComponent::Rule, true) => ours("by rule", "rule"),
+        (ScoreComponent::Rule, false) => theirs("by rule for ", "", "rule"),
     }
 }
 

@@ -5,7 +5,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 
 use super::{Discover, Focus, commands};
-use crate::action::{Action, Command, Context};
+use crate::action::{Action, Context, PaneCommand};
 use crate::field::Field;
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, skills_to_open};
 
@@ -27,10 +27,10 @@ impl Pane for Discover {
         matches!(self.focus, Focus::Intent | Focus::Filter)
     }
 
-    fn commands(&self) -> Vec<Command> {
+    fn commands(&self) -> Vec<PaneCommand> {
         match self.focus {
             Focus::Intent => commands::of_request(&self.form.history),
-            Focus::Filter => Command::in_filter("results"),
+            Focus::Filter => PaneCommand::in_filter("results"),
             Focus::Results | Focus::Why => {
                 commands::of_results(&self.list, self.focus, self.asking.shown().is_some())
             }

@@ -19,7 +19,7 @@ use crate::widgets::{
     Painter, RichLine, Seg, Title, cells, count, counted, cut_end, cut_middle, plain_score, score, shown,
     wrap_to,
 };
-use skills_discovery::{Answer, Attachable, Excluded, ExcludedWhy, Filter, Fit, Hit, Mark, Signal};
+use skills_discovery::{Answer, Attachable, Excluded, ExcludedWhy, Filter, Fit, Hit, Mark, ScoreComponent};
 use skills_registry::Catalog;
 use skills_skill::AttachTarget;
 
@@ -357,7 +357,7 @@ pub(super) fn description_marks(asking: &PendingRequests, hit: &Hit) -> Vec<Mark
     let semantic = hit.breakdown.signals[SEMANTIC];
     let weak = !fits || semantic < MEANING_SHARE * hit.score;
     let marks = hit.description_marks.iter();
-    marks.filter(|mark| !(weak && mark.signal == Signal::Semantic)).copied().collect()
+    marks.filter(|mark| !(weak && mark.signal == ScoreComponent::Semantic)).copied().collect()
 }
 
 /// A line below a hit, and the matches in its description.
@@ -391,7 +391,7 @@ fn draw_below(hit: &Hit, below: &Below, layout: &Layout, area: Rect, painter: &m
     let filtered = layout.filter.ranges(&hit.description);
     let sought: Vec<Mark> = filtered
         .iter()
-        .map(|r| Mark { start: r.start as u32, end: r.end as u32, signal: Signal::Description })
+        .map(|r| Mark { start: r.start as u32, end: r.end as u32, signal: ScoreComponent::Description })
         .collect();
     let sought = if sought.is_empty() { &below.marks } else { &sought };
     let from = excerpt_from(&hit.description, sought, width * lines as u16);

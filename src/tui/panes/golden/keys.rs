@@ -9,7 +9,7 @@ use ratatui::layout::{Position, Rect};
 
 use super::rows::EXPECTS;
 use super::{Focus, Golden, TABS, Tab};
-use crate::action::{Action, Command, Context};
+use crate::action::{Action, Context, PaneCommand};
 use crate::golden_requests::{GoldenForm, GoldenPaneRequest, NO_GOLDEN_FILE};
 use crate::keymap::mention;
 use crate::overlay::{DescriptionEdit, DialogSpec, PromptKind};
@@ -34,25 +34,25 @@ impl Pane for Golden {
         self.focus == Focus::Filter
     }
 
-    fn commands(&self) -> Vec<Command> {
+    fn commands(&self) -> Vec<PaneCommand> {
         if self.focus == Focus::Filter {
             return vec![
-                Command::shown(Action::Submit, "queries"),
-                Command::shown(Action::Clear, "clear"),
-                Command::shown(Action::LeaveField, "leave"),
-                Command::hidden(Action::Up, "move"),
-                Command::hidden(Action::Down, "move"),
-                Command::hidden(Action::PageUp, "page up"),
-                Command::hidden(Action::PageDown, "page down"),
+                PaneCommand::shown(Action::Submit, "queries"),
+                PaneCommand::shown(Action::Clear, "clear"),
+                PaneCommand::shown(Action::LeaveField, "leave"),
+                PaneCommand::hidden(Action::Up, "move"),
+                PaneCommand::hidden(Action::Down, "move"),
+                PaneCommand::hidden(Action::PageUp, "page up"),
+                PaneCommand::hidden(Action::PageDown, "page down"),
             ];
         }
         let none = || self.list.result().is_none().then(|| "no query selected".to_owned());
-        let on_query = |command: Command| Command { blocked: none(), ..command };
-        let of_skill = |command: Command| Command { blocked: without_skill(self), ..command };
-        let why = Command::shown(Action::Why, "why");
-        let in_file = |command: Command| {
+        let on_query = |command: PaneCommand| PaneCommand { blocked: none(), ..command };
+        let of_skill = |command: PaneCommand| PaneCommand { blocked: without_skill(self), ..command };
+        let why = PaneCommand::shown(Action::Why, "why");
+        let in_file = |command: PaneCommand| {
             let blocked = none().or_else(|| self.list.file_of_query().err());
-            Command { blocked, ..command }
+            PaneCommand { blocked, ..command }
         };
         let no_file = || {
             let file = self.list.measured.as_ref().and_then(|measured| measured.file.as_ref());
@@ -60,39 +60,39 @@ impl Pane for Golden {
         };
         let moves =
             if self.focus == Focus::Detail && self.detail.tab != Tab::Skills { "scroll" } else { "move" };
-        let mut all = vec![Command::shown(Action::Down, moves)];
+        let mut all = vec![PaneCommand::shown(Action::Down, moves)];
         if self.is_folded {
             let (action, label) = match self.focus {
                 Focus::Detail => (Action::Back, "queries"),
                 _ => (Action::NextPart, "details"),
             };
-            all.push(Command::shown(action, label));
+            all.push(PaneCommand::shown(action, label));
         }
         let unmeasured = self.list.measured.is_none().then(|| "nothing is measured yet".to_owned());
         let open = if self.is_in_skills() {
-            Command::shown(Action::Open, "its queries")
+            PaneCommand::shown(Action::Open, "its queries")
         } else {
-            on_query(Command::shown(Action::Open, "show in Discover"))
+            on_query(PaneCommand::shown(Action::Open, "show in Discover"))
         };
         all.extend([
             open,
-            of_skill(Command::shown(Action::Draft, "draft")),
+            of_skill(PaneCommand::shown(Action::Draft, "draft")),
             if rejected(self).is_some() { why } else { of_skill(why) },
-            Command::shown(Action::Filter, "filter"),
-            Command { blocked: no_file(), ..Command::shown(Action::AddQuery, "new") },
-            in_file(Command::shown(Action::EditQuery, "change")),
-            in_file(Command::shown(Action::RemoveQuery, "remove")),
-            Command { blocked: unmeasured, ..Command::shown(Action::SetBaseline, "set baseline") },
-            Command { blocked: no_file(), ..Command::shown(Action::ImportGolden, "import") },
-            Command::shown(Action::Measure, "measure"),
-            Command::shown(Action::NextTab, "next tab"),
-            on_query(Command::hidden(Action::Copy, "copy")),
-            in_file(Command::hidden(Action::Edit, "edit the file")),
-            Command::hidden(Action::PreviousTab, "previous tab"),
-            Command::hidden(Action::NextPart, "next panel"),
-            Command::hidden(Action::PreviousPart, "previous panel"),
+            PaneCommand::shown(Action::Filter, "filter"),
+            PaneCommand { blocked: no_file(), ..PaneCommand::shown(Action::AddQuery, "new") },
+            in_file(PaneCommand::shown(Action::EditQuery, "change")),
+            in_file(PaneCommand::shown(Action::RemoveQuery, "remove")),
+            PaneCommand { blocked: unmeasured, ..PaneCommand::shown(Action::SetBaseline, "set baseline") },
+            PaneCommand { blocked: no_file(), ..PaneCommand::shown(Action::ImportGolden, "import") },
+            PaneCommand::shown(Action::Measure, "measure"),
+            PaneCommand::shown(Action::NextTab, "next tab"),
+            on_query(PaneCommand::hidden(Action::Copy, "copy")),
+            in_file(PaneCommand::hidden(Action::Edit, "edit the file")),
+            PaneCommand::hidden(Action::PreviousTab, "previous tab"),
+            PaneCommand::hidden(Action::NextPart, "next panel"),
+            PaneCommand::hidden(Action::PreviousPart, "previous panel"),
         ]);
-        all.extend(Command::moves());
+        all.extend(PaneCommand::moves());
         all
     }
 

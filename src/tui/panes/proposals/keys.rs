@@ -7,7 +7,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 
 use super::{Focus, LOOK_INTERVAL, Proposals};
-use crate::action::{Action, Command, Context};
+use crate::action::{Action, Context, PaneCommand};
 use crate::overlay::{DescriptionEdit, Passage, ProposalCommand, Reading};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId};
 use crate::theme::Role;
@@ -32,7 +32,7 @@ impl Pane for Proposals {
         self.focus == Focus::Filter
     }
 
-    fn commands(&self) -> Vec<Command> {
+    fn commands(&self) -> Vec<PaneCommand> {
         let state = self.list.summary().map(|one| one.state);
         let is_read = self.view_of_selected().is_some();
         let needs = |allowed: &[ProposalState], why: &str| match state {
@@ -41,10 +41,10 @@ impl Pane for Proposals {
             Some(_) if !is_read => Some("the proposal is still being read".to_owned()),
             Some(_) => None,
         };
-        let command = |action, label: &str, blocked, footer| Command {
+        let command = |action, label: &str, blocked, footer| PaneCommand {
             blocked,
             footer,
-            ..Command::shown(action, label)
+            ..PaneCommand::shown(action, label)
         };
         if self.focus == Focus::Filter {
             return vec![

@@ -8,7 +8,7 @@ use super::browser::RunBrowser;
 use super::compare_view::comparable;
 use super::detail::{DetailCursor, DetailState, DetailView};
 use super::run_list::RunList;
-use crate::action::{Action, Command};
+use crate::action::{Action, PaneCommand};
 use crate::keymap::mention;
 use crate::widgets::format::count;
 use skills_api::WorkerState;
@@ -36,14 +36,14 @@ fn action_of(command: CommandName) -> Action {
 }
 
 /// Returns every command, with the reason why it is unavailable, if so.
-pub(super) fn available(browser: &RunBrowser) -> Vec<Command> {
+pub(super) fn available(browser: &RunBrowser) -> Vec<PaneCommand> {
     let list = &browser.list;
     let mut out = match (browser.focus, &browser.board) {
         (Focus::Name, _) => {
-            vec![Command::shown(Action::Submit, "save"), Command::shown(Action::LeaveField, "cancel")]
+            vec![PaneCommand::shown(Action::Submit, "save"), PaneCommand::shown(Action::LeaveField, "cancel")]
         }
         (_, Some(board)) => on_board(board, list, &browser.detail),
-        (Focus::Filter, None) => Command::in_filter("apply"),
+        (Focus::Filter, None) => PaneCommand::in_filter("apply"),
         (focus, None) => on_run(list, &browser.detail, focus == Focus::List),
     };
     for command in out.iter_mut().filter(|command| list.runs.disconnected && is_sent(command.action)) {
@@ -53,11 +53,11 @@ pub(super) fn available(browser: &RunBrowser) -> Vec<Command> {
 }
 
 /// Returns the commands of the list, or of the details.
-fn on_run(list: &RunList, detail: &DetailState, in_list: bool) -> Vec<Command> {
+fn on_run(list: &RunList, detail: &DetailState, in_list: bool) -> Vec<PaneCommand> {
     let run = list.record();
     let has_marks = in_list && !list.marked.is_empty();
     let none = run.is_none().then(|| "no run is selected".to_owned());
-    let with_run = |command: Command| Command { blocked: none.clone(), ..command };
+    let with_run = |command: PaneCommand| PaneCommand { blocked: none.clone(), ..command };
     let mut out = Vec::new();
     for name in CommandName::iter() {
         let action = action_of(name);
@@ -75,13 +75,13 @@ fn on_run(list: &RunList, detail: &DetailState, in_list: bool) -> Vec<Command> {
         let footer =
             name != CommandName::Signal || run.is_some_and(|run| run.state == RunState::WaitingForSignal);
         let label = if accepting > 0 { format!("{name} {}", count(accepting)) } else { name.to_string() };
-        out.push(Command { blocked, footer, ..Command::shown(action, &label) });
+        out.push(PaneCommand { blocked, footer, ..PaneCommand::shown(action, &label) });
     }
     if in_list {
-        out.push(with_run(Command::shown(Action::Open, "details")));
-        out.push(Command::shown(Action::Launch, "new run"));
-        out.push(Command::shown(Action::Filter, "filter"));
-        out.push(with_run(Command::hidden(Action::ShowCheckpoint, "state")));
+        out.push(with_run(PaneCommand::shown(Action::Open, "details")));
+        out.push(PaneCommand::shown(Action::Launch, "new run"));
+        out.push(PaneCommand::shown(Action::Filter, "filter"));
+        out.push(with_run(PaneCommand::hidden(Action::ShowCheckpoint, "state")));
         if list.is_table() && run.is_some() {
             let rows = list.listed().count();
             let blocked = list.filter.blocks_marking();
@@ -90,13 +90,13 @@ fn on_run(list: &RunList, detail: &DetailState, in_list: bool) -> Vec<Command> {
             } else {
                 format!("mark all {}", count(rows))
             };
-            let mark_all = Command { blocked, ..Command::shown(Action::MarkAll, &all) };
-            out.splice(0..0, [Command::shown(Action::Mark, "mark"), mark_all]);
+            let mark_all = PaneCommand { blocked, ..PaneCommand::shown(Action::MarkAll, &all) };
+            out.splice(0..0, [PaneCommand::shown(Action::Mark, "mark"), mark_all]);
         }
         if has_marks || list.marks_all {
-            out.insert(0, Command::shown(Action::Back, "unmark"));
+            out.insert(0, PaneCommand::shown(Action::Back, "unmark"));
         } else if !list.filter.field.is_empty() {
-            out.insert(0, Command::shown(Action::Back, "clear filter"));
+            out.insert(0, PaneCommand::shown(Action::Back, "clear filter"));
         }
     } else {
         let label = match (&detail.showing, &detail.stop) {
@@ -105,35 +105,40 @@ fn on_run(list: &RunList, detail: &DetailState, in_list: bool) -> Vec<Command> {
             (_, Some(DetailCursor::Source(_) | DetailCursor::Descendant(_))) => "go there",
             _ => "open",
         };
-        out.push(with_run(Command::shown(Action::Open, label)));
-        out.push(with_run(Command::shown(Action::ShowCheckpoint, "state")));
+        out.push(with_run(PaneCommand::shown(Action::Open, label)));
+        out.push(with_run(PaneCommand::shown(Action::ShowCheckpoint, "state")));
         let back = if detail.shows_other() { "back to run" } else { "back to list" };
-        out.push(Command::shown(Action::Back, back));
+        out.push(PaneCommand::shown(Action::Back, back));
     }
     let one_only = has_marks.then(|| one_run_only(list));
     let assign = none.clone().or(one_only.clone()).or(ended(run));
-    out.push(Command { blocked: assign, ..Command::hidden(Action::Assign, "assign") });
-    out.push(with_run(Command::shown(Action::Read, "read")));
+    out.push(PaneCommand { blocked: assign, ..PaneCommand::hidden(Action::Assign, "assign") });
+    out.push(with_run(PaneCommand::shown(Action::Read, "read")));
     let compare = comparable(list, detail, !in_list).err();
     let compare = none.clone().or(one_only.clone()).or(compare);
-    out.push(Command { blocked: compare, ..Command::shown(Action::Compare, "compare") });
-    out.push(Command::hidden(Action::ShowBoard, "board"));
+    out.push(PaneCommand { blocked: compare, ..PaneCommand::shown(Action::Compare, "compare") });
+    out.push(PaneCommand::hidden(Action::ShowBoard, "board"));
     if in_list {
         if !list.is_table() || run.is_none() {
-            out.push(with_run(Command::shown(Action::Mark, "mark")));
-            out.push(with_run(Command::hidden(Action::MarkAll, "mark all")));
+            out.push(with_run(PaneCommand::shown(Action::Mark, "mark")));
+            out.push(with_run(PaneCommand::hidden(Action::MarkAll, "mark all")));
         }
-        out.push(Command::hidden(Action::SaveView, "save view"));
-        out.push(with_run(Command::hidden(Action::AddTerm, "add to filter")));
-        out.push(Command::hidden(Action::SortRuns, "sort"));
-        out.extend([Action::NextTab, Action::PreviousTab].map(|a| Command::hidden(a, "view")));
-        out.extend([Action::ExtendUp, Action::ExtendDown].map(|a| with_run(Command::hidden(a, "extend"))));
+        out.push(PaneCommand::hidden(Action::SaveView, "save view"));
+        out.push(with_run(PaneCommand::hidden(Action::AddTerm, "add to filter")));
+        out.push(PaneCommand::hidden(Action::SortRuns, "sort"));
+        out.extend([Action::NextTab, Action::PreviousTab].map(|a| PaneCommand::hidden(a, "view")));
+        out.extend(
+            [Action::ExtendUp, Action::ExtendDown].map(|a| with_run(PaneCommand::hidden(a, "extend"))),
+        );
     }
-    out.push(Command { blocked: none.clone().or(one_only), ..Command::hidden(Action::AttachThis, "attach") });
-    out.push(with_run(Command::hidden(Action::Copy, "copy")));
-    out.push(with_run(Command::hidden(Action::CopyAs, "copy as")));
-    out.extend(Command::all_moves());
-    out.extend([Action::NextPart, Action::PreviousPart].map(|a| Command::hidden(a, "next panel")));
+    out.push(PaneCommand {
+        blocked: none.clone().or(one_only),
+        ..PaneCommand::hidden(Action::AttachThis, "attach")
+    });
+    out.push(with_run(PaneCommand::hidden(Action::Copy, "copy")));
+    out.push(with_run(PaneCommand::hidden(Action::CopyAs, "copy as")));
+    out.extend(PaneCommand::all_moves());
+    out.extend([Action::NextPart, Action::PreviousPart].map(|a| PaneCommand::hidden(a, "next panel")));
     out
 }
 
@@ -146,7 +151,7 @@ fn one_run_only(list: &RunList) -> String {
 
 /// Returns the commands of the board. They apply to the run under its cursor; those of the list, which is not shown, are
 /// unavailable.
-fn on_board(board: &BoardState, list: &RunList, detail: &DetailState) -> Vec<Command> {
+fn on_board(board: &BoardState, list: &RunList, detail: &DetailState) -> Vec<PaneCommand> {
     let (has_run, worker) = (board.run().is_some(), board.worker().map(|worker| worker.state));
     let run = list.record();
     let none = match (has_run, run) {
@@ -154,46 +159,49 @@ fn on_board(board: &BoardState, list: &RunList, detail: &DetailState) -> Vec<Com
         (true, None) => Some("loading the run; try again in a moment".to_owned()),
         (true, Some(_)) => None,
     };
-    let with_run = |command: Command| Command { blocked: none.clone(), ..command };
+    let with_run = |command: PaneCommand| PaneCommand { blocked: none.clone(), ..command };
     let mut out = Vec::new();
     for name in CommandName::iter() {
         let refused = run.filter(|run| !run.allowed.contains(&name)).map(|run| why_not(run, name));
         let footer = matches!(name, CommandName::Approve | CommandName::Deny | CommandName::Cancel);
-        let command = Command::shown(action_of(name), &name.to_string());
-        out.push(Command { blocked: none.clone().or(refused), footer, ..command });
+        let command = PaneCommand::shown(action_of(name), &name.to_string());
+        out.push(PaneCommand { blocked: none.clone().or(refused), footer, ..command });
     }
     let on_failures = board.failures().is_some();
     let no_run = (!has_run && !on_failures).then(|| NO_RUN.to_owned());
     let label = if on_failures { "open runs" } else { "open run" };
-    out.push(Command { blocked: no_run, ..Command::shown(Action::Open, label) });
+    out.push(PaneCommand { blocked: no_run, ..PaneCommand::shown(Action::Open, label) });
     let no_worker = match worker {
         None => Some("no worker under the cursor".to_owned()),
         Some(WorkerState::Lost) => Some(LOST.to_owned()),
         Some(_) => None,
     };
     let drain = if worker == Some(WorkerState::Draining) { "undrain" } else { "drain" };
-    out.push(Command { blocked: no_worker, ..Command::shown(Action::Drain, drain) });
-    out.push(Command::shown(Action::ZoomIn, "shorter period"));
-    out.push(Command::shown(Action::ZoomOut, "longer period"));
-    out.push(Command::shown(Action::Filter, "filter"));
-    out.push(Command::shown(Action::Back, "list"));
-    out.push(Command { blocked: none.clone().or(ended(run)), ..Command::hidden(Action::Assign, "assign") });
+    out.push(PaneCommand { blocked: no_worker, ..PaneCommand::shown(Action::Drain, drain) });
+    out.push(PaneCommand::shown(Action::ZoomIn, "shorter period"));
+    out.push(PaneCommand::shown(Action::ZoomOut, "longer period"));
+    out.push(PaneCommand::shown(Action::Filter, "filter"));
+    out.push(PaneCommand::shown(Action::Back, "list"));
+    out.push(PaneCommand {
+        blocked: none.clone().or(ended(run)),
+        ..PaneCommand::hidden(Action::Assign, "assign")
+    });
     for (action, label) in [
         (Action::Read, "read"),
         (Action::AttachThis, "attach"),
         (Action::Copy, "copy"),
         (Action::CopyAs, "copy as"),
     ] {
-        out.push(with_run(Command::hidden(action, label)));
+        out.push(with_run(PaneCommand::hidden(action, label)));
     }
-    out.push(Command::hidden(Action::Launch, "new run"));
-    out.push(Command::hidden(Action::ShowBoard, "board"));
-    out.extend([Action::NextTab, Action::PreviousTab].map(|a| Command::hidden(a, "view")));
-    out.extend(Command::all_moves());
+    out.push(PaneCommand::hidden(Action::Launch, "new run"));
+    out.push(PaneCommand::hidden(Action::ShowBoard, "board"));
+    out.extend([Action::NextTab, Action::PreviousTab].map(|a| PaneCommand::hidden(a, "view")));
+    out.extend(PaneCommand::all_moves());
     for command in on_run(list, detail, true) {
         if out.iter().all(|offered| offered.action != command.action) {
             let blocked = Some("not available on the board; Esc shows the list".to_owned());
-            out.push(Command { blocked, footer: false, ..command });
+            out.push(PaneCommand { blocked, footer: false, ..command });
         }
     }
     out

@@ -7,7 +7,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 
 use super::{Focus, Runs, commands, view};
-use crate::action::{Action, Command, Context};
+use crate::action::{Action, Context, PaneCommand};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId};
 use skills_model::RunState;
 
@@ -31,7 +31,7 @@ impl Pane for Runs {
         matches!(self.browser.focus, Focus::Filter | Focus::Name)
     }
 
-    fn commands(&self) -> Vec<Command> {
+    fn commands(&self) -> Vec<PaneCommand> {
         commands::available(&self.browser)
     }
 

@@ -2,50 +2,51 @@
 
 use super::Focus;
 use super::state::SessionState;
-use crate::action::{Action, Command};
+use crate::action::{Action, PaneCommand};
 use crate::keymap::mention;
 
 /// Returns the available commands.
-pub(super) fn commands(state: &SessionState, focus: Focus, is_diff: bool) -> Vec<Command> {
+pub(super) fn commands(state: &SessionState, focus: Focus, is_diff: bool) -> Vec<PaneCommand> {
     let none_loaded = || format!("no skills loaded: {} loads one", mention(Action::LoadSkill));
     let none = || state.selected().is_none().then(none_loaded);
     let closed = || state.session.is_none().then(|| "no session is open".to_owned());
-    let on_skill = |command: Command| Command { blocked: none(), ..command };
+    let on_skill = |command: PaneCommand| PaneCommand { blocked: none(), ..command };
     let gone =
         |there: bool, what: &str| (!there).then(|| format!("{what} was deleted; using the loaded version"));
     let drift = state.selected_drift();
     let folder = || none().or_else(|| gone(drift.has_folder(), "its folder"));
     let file = || folder().or_else(|| gone(drift.has_file(), "its SKILL.md"));
-    let in_order = |command: Command| Command { blocked: none().or_else(|| state.unmovable()), ..command };
-    let in_folder = |command: Command| Command { blocked: folder(), ..command };
-    let on_session = |command: Command| Command { blocked: closed(), ..command };
+    let in_order =
+        |command: PaneCommand| PaneCommand { blocked: none().or_else(|| state.unmovable()), ..command };
+    let in_folder = |command: PaneCommand| PaneCommand { blocked: folder(), ..command };
+    let on_session = |command: PaneCommand| PaneCommand { blocked: closed(), ..command };
     let mut out = vec![
-        Command::shown(Action::Down, if focus == Focus::Composed { "scroll" } else { "move" }),
-        on_session(Command::shown(Action::LoadSkill, "load")),
-        on_skill(Command::shown(Action::UnloadSkill, "unload")),
-        in_folder(Command::shown(Action::ReadResource, "read")),
-        in_folder(Command::shown(Action::RunScript, "run script")),
-        on_session(Command::shown(Action::Say, "say")),
-        on_session(Command::shown(Action::DiffCalls, if is_diff { "instructions" } else { "diff" })),
-        on_session(Command::shown(Action::MarkCall, "record call")),
-        on_session(Command::shown(Action::Export, "export")),
-        on_session(Command::hidden(Action::AttachThis, "attach to it")),
-        on_session(Command::hidden(Action::PickAgent, "agent")),
-        on_session(Command::hidden(Action::PickClient, "client")),
-        Command::hidden(Action::NewSession, "new session"),
-        Command::hidden(Action::OpenSession, "open session"),
-        in_order(Command::hidden(Action::MoveEarlier, "earlier")),
-        in_order(Command::hidden(Action::MoveLater, "later")),
-        Command { blocked: file(), ..Command::hidden(Action::Edit, "edit") },
-        on_session(Command::hidden(Action::Copy, "copy")),
-        on_session(Command::hidden(Action::CopyAs, "copy as")),
-        Command::hidden(Action::Open, "open"),
-        Command::hidden(Action::Fold, "fold"),
-        Command::hidden(Action::NextPart, "next panel"),
-        Command::hidden(Action::PreviousPart, "previous panel"),
-        Command::hidden(Action::NextTab, "next tab"),
-        Command::hidden(Action::PreviousTab, "previous tab"),
+        PaneCommand::shown(Action::Down, if focus == Focus::Composed { "scroll" } else { "move" }),
+        on_session(PaneCommand::shown(Action::LoadSkill, "load")),
+        on_skill(PaneCommand::shown(Action::UnloadSkill, "unload")),
+        in_folder(PaneCommand::shown(Action::ReadResource, "read")),
+        in_folder(PaneCommand::shown(Action::RunScript, "run script")),
+        on_session(PaneCommand::shown(Action::Say, "say")),
+        on_session(PaneCommand::shown(Action::DiffCalls, if is_diff { "instructions" } else { "diff" })),
+        on_session(PaneCommand::shown(Action::MarkCall, "record call")),
+        on_session(PaneCommand::shown(Action::Export, "export")),
+        on_session(PaneCommand::hidden(Action::AttachThis, "attach to it")),
+        on_session(PaneCommand::hidden(Action::PickAgent, "agent")),
+        on_session(PaneCommand::hidden(Action::PickClient, "client")),
+        PaneCommand::hidden(Action::NewSession, "new session"),
+        PaneCommand::hidden(Action::OpenSession, "open session"),
+        in_order(PaneCommand::hidden(Action::MoveEarlier, "earlier")),
+        in_order(PaneCommand::hidden(Action::MoveLater, "later")),
+        PaneCommand { blocked: file(), ..PaneCommand::hidden(Action::Edit, "edit") },
+        on_session(PaneCommand::hidden(Action::Copy, "copy")),
+        on_session(PaneCommand::hidden(Action::CopyAs, "copy as")),
+        PaneCommand::hidden(Action::Open, "open"),
+        PaneCommand::hidden(Action::Fold, "fold"),
+        PaneCommand::hidden(Action::NextPart, "next panel"),
+        PaneCommand::hidden(Action::PreviousPart, "previous panel"),
+        PaneCommand::hidden(Action::NextTab, "next tab"),
+        PaneCommand::hidden(Action::PreviousTab, "previous tab"),
     ];
-    out.extend(Command::moves());
+    out.extend(PaneCommand::moves());
     out
 }

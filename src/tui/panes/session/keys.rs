@@ -8,7 +8,7 @@ use ratatui::layout::{Position, Rect};
 use serde_json::json;
 
 use super::{Focus, SessionPane, TABS, Tab, choosers, commands};
-use crate::action::{Action, Command, Context};
+use crate::action::{Action, Context, PaneCommand};
 use crate::overlay::{DialogSpec, EXPORT_DRAFT_KEY, PromptKind};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, PickerKind, Target};
 use crate::session_requests::SessionRequest;
@@ -30,7 +30,7 @@ impl Pane for SessionPane {
         false
     }
 
-    fn commands(&self) -> Vec<Command> {
+    fn commands(&self) -> Vec<PaneCommand> {
         commands::commands(&self.state, self.focus, self.context.diff)
     }
 
