@@ -148,7 +148,7 @@ fn render(report: &GoldenReport, called: &Invocation, look: TerminalCaps) -> Str
         let _ = writeln!(out, "    {}", muted(&what));
     }
     if !report.confusions.is_empty() {
-        let _ = writeln!(out, "\n{}", strong("queries of the other skill that each wins"));
+        let _ = writeln!(out, "\n{}", strong("queries won from each other"));
         for pair in report.confusions.iter().take(MAX_PAIRS) {
             let (a, b) = (name(Some(&pair.a)), name(Some(&pair.b)));
             let _ = writeln!(out, "  {a} {} : {} {b}", pair.a_wins, pair.b_wins);
