@@ -462,10 +462,12 @@ fn draw_lead_line(comparison: &Comparison<'_>, column: Rect, y: u16, painter: &m
     let mut rows: Vec<_> = comparison.rows.iter().filter(|r| (r.value > 0.0) == ahead).collect();
     rows.sort_by(|a, b| b.value.abs().total_cmp(&a.value.abs()));
     let mut line = lead_words(comparison, column.width, painter);
-    for (index, row) in rows.iter().take(4).enumerate() {
-        let text = format!("{} {}", if index == 0 { ":" } else { "," }, row.label);
+    let mut separator = ':';
+    for row in rows.iter().take(4) {
+        let text = format!("{separator} {}", row.label);
         if line.width() + usize::from(cells(&text)) <= usize::from(column.width) {
             line.segs.push(Seg::new(text, Role::Muted));
+            separator = ',';
         }
     }
     painter.line(column.x, y, &line, column.width);
