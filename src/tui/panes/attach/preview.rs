@@ -444,7 +444,8 @@ fn content_note(value: &Value, size: Option<u64>, cx: &Draw<'_>) -> RichLine {
         Value::String(text) => Some(counted(text.lines().count(), "line")),
         _ => None,
     };
-    let texts: Vec<String> = size.map(byte_size).into_iter().chain(size_note).collect();
+    let size = size.map(|size| format!("{} as JSON", byte_size(size)));
+    let texts: Vec<String> = size.into_iter().chain(size_note).collect();
     RichLine::of(texts.join(&format!(" {} ", cx.glyphs.dot)), Role::Muted)
 }
 
