@@ -113,7 +113,7 @@ fn on_run(list: &RunList, detail: &DetailState, in_list: bool) -> Vec<Command> {
     let one_only = has_marks.then(|| one_run_only(list));
     let assign = none.clone().or(one_only.clone()).or(ended(run));
     out.push(Command { blocked: assign, ..Command::hidden(Action::Assign, "assign") });
-    out.push(with_run(Command::shown(Action::Read, "read")));
+    out.push(with_run(Command::shown(Action::Read, "full screen")));
     let compare = comparable(list, detail, !in_list).err();
     let compare = none.clone().or(one_only.clone()).or(compare);
     out.push(Command { blocked: compare, ..Command::shown(Action::Compare, "compare") });
@@ -179,7 +179,7 @@ fn on_board(board: &BoardState, list: &RunList, detail: &DetailState) -> Vec<Com
     out.push(Command::shown(Action::Back, "list"));
     out.push(Command { blocked: none.clone().or(ended(run)), ..Command::hidden(Action::Assign, "assign") });
     for (action, label) in [
-        (Action::Read, "read"),
+        (Action::Read, "full screen"),
         (Action::AttachThis, "attach"),
         (Action::Copy, "copy"),
         (Action::CopyAs, "copy as"),
