@@ -214,5 +214,10 @@ mod tests {
         · target exists
         ✗ input limit: a number is wanted
         ");
+        let label = Some("file f.txt, 6 B".to_owned());
+        let content = Some(serde_json::Value::from("a"));
+        let preview = AttachPreview { target_label: label, content, content_bytes: Some(90), ..preview };
+        let text = render(&preview, true, look);
+        assert!(text.contains("\ntarget    file f.txt, 6 B\ncontent   90 B as JSON\n"), "{text}");
     }
 }
