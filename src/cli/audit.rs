@@ -44,7 +44,8 @@ pub async fn run(cx: &mut Context, action: &AuditAction) -> Result<Exit, Failure
             } else {
                 let mut text: String = lines.iter().map(|line| shown(line, cx.out.look)).collect();
                 if lines.is_empty() {
-                    text.push_str("no entries match\n");
+                    let has_filter = [&args.run, &args.kind, &args.by].into_iter().any(Option::is_some);
+                    text.push_str(if has_filter { "no entries match\n" } else { "no entries\n" });
                 }
                 cx.out.raw(text.as_bytes())?;
             }

@@ -6,7 +6,9 @@ use super::Context;
 use super::args::{AgentsAction, AgentsArgs, BudgetAction, BudgetArgs};
 use super::dialog::{clean, sentences};
 use super::failure::{Exit, Failure};
-use super::output::{TerminalCaps, TextStyle, counted, cut, estimate_sign, fit, grouped, tokens, wrap};
+use super::output::{
+    TerminalCaps, TextStyle, cells, counted, cut, estimate_sign, fit, grouped, tokens, wrap,
+};
 use serde_json::json;
 use skills_api::{AssumedFolder, BudgetView, Code, CoreParts, Error, call_order, instead_of_description};
 use skills_session::{BudgetResult, ListedEntry, ORCHESTRATOR, Truncation};
@@ -338,6 +340,8 @@ pub async fn agents(cx: &mut Context, args: &AgentsArgs) -> Result<Exit, Failure
                     the project",
                 )?;
             }
+            let ids = found.iter().map(|view| cells(&safe_text::line(&view.agent.id)));
+            let width = ids.max().unwrap_or(0);
             for view in &found {
                 let skills = view.agent.uses_skills.join(", ");
                 let skills = match skills.as_str() {
@@ -347,7 +351,8 @@ pub async fn agents(cx: &mut Context, args: &AgentsArgs) -> Result<Exit, Failure
                 };
                 let project = if view.of_project { OF_PROJECT } else { "" };
                 let id = safe_text::line(&view.agent.id);
-                cx.out.line(format!("{id}  {}{project}", safe_text::line(skills)))?;
+                let gap = " ".repeat(width + 2 - cells(&id));
+                cx.out.line(format!("{id}{gap}{}{project}", safe_text::line(skills)))?;
                 for problem in &view.problems {
                     cx.out.line(format!("  ! {}", safe_text::line(problem)))?;
                 }

@@ -11,13 +11,16 @@ use super::dialog::clean_lines;
 use super::failure::Failure;
 use super::links::Hyperlinks;
 use super::output::{Out, TerminalCaps, stderr_caps};
-use super::runs::Reporter;
+use super::runs::{Reporter, invocation};
 use skills_api::remote::{Address, KEY_VARIABLE, Key, Remote};
 use skills_api::{
     Client, Code, ConnectionState, CoreParts, Error, Local, OperatorClient, RunClient, SessionClient,
 };
 use skills_config::{Arguments, Audience, Config, Env, GlyphSet, MEMORY_STORE, MissingStore};
 use skills_skill::safe_text;
+
+/// What a command reports instead of commands that would use the store again, if that is in memory.
+pub const IN_MEMORY_NOTE: &str = "the store is in memory and is deleted when this command ends; to keep runs and sessions, use --store sqlite:FILE";
 
 /// All operations that commands use, local or remote.
 pub trait FullClient: Client + RunClient + OperatorClient + SessionClient {}
@@ -130,6 +133,15 @@ impl Context {
     pub fn in_memory(&self) -> bool {
         self.config()
             .is_ok_and(|config| config.connect.is_none() && config.store.as_deref() == Some(MEMORY_STORE))
+    }
+
+    /// Returns how to add the first entry to a list of the store: commands in backticks, to which the options of this
+    /// call are added. A store in memory has no entries in any other command.
+    pub(super) fn first_entry_advice(&self, commands: &str) -> String {
+        if self.in_memory() {
+            return IN_MEMORY_NOTE.to_owned();
+        }
+        invocation(&self.global, None).completed_in(commands)
     }
 
     /// Opens the local core, with what this command needs: for commands that are not available for a remote service.

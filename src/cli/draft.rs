@@ -207,7 +207,7 @@ pub fn golden(out: &mut String, change: &GoldenChange, look: TerminalCaps) {
     let _ = write!(out, "golden set: {queries}");
     if after.out_of_scope > 0 {
         let _ =
-            write!(out, " ({} in scope, {} out of scope or near misses)", after.queries, after.out_of_scope);
+            write!(out, " ({} in-scope, {} out-of-scope or near misses)", after.queries, after.out_of_scope);
     }
     out.push('\n');
     let _ = writeln!(out, "  P@1             {:.3} -> {:.3}", before.p_at_1, after.p_at_1);

@@ -11,8 +11,9 @@ use super::args::{EvalArgs, EvalReportForm};
 use super::eval_report;
 use super::failure::{Exit, Failure, warn};
 use super::output::{TerminalCaps, TextStyle, counted, cut, elapsed_micros};
+use super::runs::invocation;
 use skills_api::{Client as _, Code, Error, EvalJob, Evaluation, Event, Local, MAX_ADVISED, SkillQuery};
-use skills_config::{Config, RankPolicy};
+use skills_config::{Config, Invocation, RankPolicy};
 use skills_discovery::{EvalReport, Policy, Rejected};
 use skills_skill::{SkillId, safe_text};
 
@@ -49,7 +50,10 @@ pub async fn run(cx: &mut Context, args: &EvalArgs) -> Result<Exit, Failure> {
         Some(EvalReportForm::Markdown) => cx.out.raw(eval_report::markdown(&evaluation).as_bytes())?,
         Some(EvalReportForm::Junit) => cx.out.raw(eval_report::junit(&evaluation).as_bytes())?,
         Some(EvalReportForm::Github) => cx.out.raw(eval_report::github(&evaluation, &cx.cwd).as_bytes())?,
-        None => cx.print_rendered(|is_plain, look| render(&evaluation, is_plain, look))?,
+        None => {
+            let called = invocation(&cx.global, None);
+            cx.print_rendered(|is_plain, look| render(&evaluation, &called, is_plain, look))?;
+        }
     }
     if !cx.out.json {
         warn(&evaluation.warnings);
@@ -75,6 +79,7 @@ async fn watch(cx: &mut Context, config: Config, job: EvalJob) -> Result<Exit, F
     let local = Local::open(config.clone())?;
     let mut events = local.events();
     local.wait_for_catalog().await?;
+    let called = invocation(&cx.global, None);
     let mut before: Option<Evaluation> = None;
     loop {
         let evaluation = evaluate(&config, &job).await;
@@ -82,7 +87,7 @@ async fn watch(cx: &mut Context, config: Config, job: EvalJob) -> Result<Exit, F
             Ok(evaluation) => {
                 cx.show(&evaluation, |is_plain, look| match &before {
                     Some(before) => changes(before, &evaluation, is_plain, look),
-                    None => render(&evaluation, is_plain, look),
+                    None => render(&evaluation, &called, is_plain, look),
                 })?;
                 cx.out.flush()?;
                 before = Some(evaluation);
@@ -154,10 +159,10 @@ fn changes(before: &Evaluation, now: &Evaluation, plain: bool, look: TerminalCap
     out
 }
 
-fn render(evaluation: &Evaluation, plain: bool, look: TerminalCaps) -> String {
+fn render(evaluation: &Evaluation, called: &Invocation, plain: bool, look: TerminalCaps) -> String {
     let report = &evaluation.report;
     if report.queries + report.out_of_scope == 0 && report.near_misses.is_none() {
-        return format!("{NO_GOLDEN_QUERIES}\n");
+        return called.completed_in(NO_GOLDEN_QUERIES) + "\n";
     }
     let mut out = String::new();
     let skills = counted(evaluation.skills, "skill");
@@ -198,7 +203,7 @@ fn render(evaluation: &Evaluation, plain: bool, look: TerminalCaps) -> String {
     let head = if plain { "latency:" } else { "latency   " };
     let _ = writeln!(out, "  {head} {half} (p50), {most} (p99)");
     out += &operating_points(report, plain, look);
-    lost(&mut out, evaluation, look);
+    lost(&mut out, evaluation, called, look);
     passed(&mut out, evaluation, look);
     if !evaluation.missing.is_empty() {
         let ids: Vec<String> =
@@ -308,7 +313,7 @@ pub(super) fn why_rejected(rejected: &Rejected) -> String {
     format!("no fit{below}; expected {} ({rank})", expected.join(" or "))
 }
 
-fn lost(out: &mut String, evaluation: &Evaluation, look: TerminalCaps) {
+fn lost(out: &mut String, evaluation: &Evaluation, called: &Invocation, look: TerminalCaps) {
     let report = &evaluation.report;
     let title = |out: &mut String, text: &str, n: usize| {
         let _ = writeln!(out, "\n{}", TextStyle::Strong.paint(&format!("{text} ({n})"), look.color));
@@ -341,7 +346,8 @@ fn lost(out: &mut String, evaluation: &Evaluation, look: TerminalCaps) {
     more(out, report.lost.len());
     if !evaluation.advice.is_empty() && report.lost.len() > MAX_ADVISED {
         let text = format!(
-            "advice is measured for the first {MAX_ADVISED}; `skills golden explain QUERY` measures it for the others"
+            "advice is measured for the first {MAX_ADVISED}; `{}` measures it for the others",
+            called.line(&["golden", "explain", "QUERY"])
         );
         let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&text, look.color));
     }

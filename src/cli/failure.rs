@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
+use super::context::IN_MEMORY_NOTE;
 use super::output::{TerminalCaps, TextStyle};
 use skills_api::{Code, Error, ErrorBody, new_trace_id, redacted_text};
 use skills_config::Invocation;
@@ -61,6 +62,25 @@ impl Failure {
         }
     }
 
+    /// Adds why an entry is missing that no list contains: a store in memory, and the proposals of a demo, are empty
+    /// when a command starts.
+    #[must_use]
+    pub fn explained(self, in_memory: bool, is_demo: bool) -> Self {
+        let Self::Core(error) = self else { return self };
+        let is_missing = |kinds: &[&str]| {
+            let starts = kinds.iter().any(|kind| error.message.starts_with(kind));
+            error.code == Code::NotFound && starts && error.message.ends_with(NOT_FOUND)
+        };
+        let why = if in_memory && is_missing(&["run `", "session `"]) {
+            IN_MEMORY_NOTE
+        } else if is_demo && is_missing(&["proposal `"]) {
+            "with --demo, proposals are deleted when this command ends"
+        } else {
+            return Self::Core(error);
+        };
+        Self::Core(Error { message: format!("{}; {why}", error.message), ..error })
+    }
+
     /// Creates an error for a file that cannot be read: missing (exit code 3), or not accessible (exit code 4).
     pub fn file(path: &std::path::Path, error: &io::Error) -> Self {
         let code = match error.kind() {
@@ -72,6 +92,9 @@ impl Failure {
         Self::Core(Error::new(code, format!("cannot read `{}`: {reason}", path.display())))
     }
 }
+
+/// The end of the message about a missing entry of a list.
+const NOT_FOUND: &str = "` not found";
 
 /// Returns the command that helps after an error of the core, which does not know how it was called.
 fn next_step(error: &Error, is_remote: bool) -> &'static str {
@@ -91,7 +114,7 @@ fn next_step(error: &Error, is_remote: bool) -> &'static str {
     if error.is_of_shipped_skill() && !is_remote {
         return " (`skills --demo` uses only them; `--demo --store sqlite:FILE` keeps their runs)";
     }
-    if error.code != Code::NotFound || !error.message.ends_with("` not found") {
+    if error.code != Code::NotFound || !error.message.ends_with(NOT_FOUND) {
         return "";
     }
     STEPS.iter().find(|(what, _)| error.message.starts_with(what)).map_or("", |(_, step)| *step)
@@ -204,6 +227,23 @@ mod tests {
         };
         assert_eq!(message(&[]), "cannot open x: use another store; `--store` selects the store");
         assert_eq!(message(&["--connect", "http://gate:1"]), error.message);
+    }
+
+    #[test]
+    fn missing_entry_of_a_store_in_memory_names_no_list() {
+        let message = |message: &str, in_memory, is_demo| {
+            let error = Error::new(Code::NotFound, message);
+            let failure = Failure::Core(error).explained(in_memory, is_demo);
+            let Failure::Core(error) = failure.completed(&Invocation::default()) else { unreachable!() };
+            error.message
+        };
+        let listed = "run `x` not found; `skills runs list` lists runs";
+        assert_eq!(message("run `x` not found", false, true), listed);
+        assert_eq!(message("run `x` not found", true, true), format!("run `x` not found; {IN_MEMORY_NOTE}"));
+        let skill = message("skill `x` not found", true, true);
+        assert_eq!(skill, "skill `x` not found; `skills list` lists skills");
+        let proposal = message("proposal `x` not found", true, true);
+        assert!(!proposal.contains("`skills"), "{proposal}");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::context::Backend;
 use super::eval::NO_GOLDEN_QUERIES;
 use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, counted, cut};
+use super::runs::invocation;
 use serde_json::json;
 use skills_api::{
     CoreParts, GoldenExplainRequest, GoldenExplanation, GoldenQuery, GoldenReport, GoldenRequest,
@@ -25,6 +26,7 @@ use skills_authoring::golden_format::{
 };
 use skills_authoring::write_back::WriteError;
 use skills_base::paths::escaped;
+use skills_config::Invocation;
 use skills_discovery::{Advice, Case, Hit};
 use skills_skill::{SkillId, read_regular_text, safe_text};
 
@@ -94,7 +96,8 @@ async fn list(cx: &mut Context, args: &GoldenListArgs) -> Result<Exit, Failure> 
         report.results.retain(|result| result.state.is_failing());
     }
     let has_failing = report.results.iter().any(|result| result.state.is_failing());
-    cx.out.show(&report, |look| render(&report, look))?;
+    let called = invocation(&cx.global, None);
+    cx.out.show(&report, |look| render(&report, &called, look))?;
     Ok(if has_failing { Exit::ChecksFailed } else { Exit::Success })
 }
 
@@ -102,12 +105,12 @@ fn name(id: Option<&SkillId>) -> String {
     id.map_or_else(|| "no result".to_owned(), |id| safe_text::line(id.as_str()).into_owned())
 }
 
-fn render(report: &GoldenReport, look: TerminalCaps) -> String {
+fn render(report: &GoldenReport, called: &Invocation, look: TerminalCaps) -> String {
     let strong = |text: &str| TextStyle::Strong.paint(text, look.color);
     let muted = |text: &str| TextStyle::Muted.paint(text, look.color);
     let mut out = String::new();
     if report.sources.is_empty() && report.results.is_empty() {
-        return format!("{NO_GOLDEN_QUERIES}\n");
+        return called.completed_in(NO_GOLDEN_QUERIES) + "\n";
     }
     let figures = &report.figures;
     let queries = figures.queries + figures.out_of_scope;
@@ -145,7 +148,7 @@ fn render(report: &GoldenReport, look: TerminalCaps) -> String {
         let _ = writeln!(out, "    {}", muted(&what));
     }
     if !report.confusions.is_empty() {
-        let _ = writeln!(out, "\n{}", strong("queries of the other skill that each wins"));
+        let _ = writeln!(out, "\n{}", strong("queries won from each other"));
         for pair in report.confusions.iter().take(MAX_PAIRS) {
             let (a, b) = (name(Some(&pair.a)), name(Some(&pair.b)));
             let _ = writeln!(out, "  {a} {} : {} {b}", pair.a_wins, pair.b_wins);

@@ -193,7 +193,9 @@ fn run(cli: Cli, adapters: Adapters) -> Result<Exit, Failure> {
         Some(Command::Demo(args)) => (adapters.workbench)(&mut cx, log, Some(&args))?,
         Some(Command::Serve(args)) => (adapters.serve)(&mut cx, &args)?,
         Some(Command::Mcp(args)) => (adapters.mcp)(&cx, &args)?,
-        Some(command) => dispatch(&mut cx, command)?,
+        Some(command) => dispatch(&mut cx, command).map_err(|failure| {
+            if cx.out.json { failure } else { failure.explained(cx.in_memory(), cx.global.demo) }
+        })?,
     };
     cx.out.flush()?;
     Ok(done)

@@ -11,6 +11,7 @@ use super::Context;
 use super::args::TrustArgs;
 use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, byte_size, counted};
+use super::runs::invocation;
 use skills_api::{Code, CoreParts, Error, Local, TrustSubject};
 use skills_base::paths::escaped;
 use skills_config::shown;
@@ -257,8 +258,8 @@ async fn list(cx: &mut Context, local: &Local) -> Result<Exit, Failure> {
             let _ = writeln!(out, "{}  by your config.yaml", TextStyle::Strong.paint(&place, look.color));
         }
         if out.is_empty() {
-            out += "only the shipped skills are trusted; `skills trust PATH|SKILL` shows what would be \
-                trusted\n";
+            let text = "only the shipped skills are trusted; `skills trust PATH|SKILL` shows what would be trusted\n";
+            out += &invocation(&cx.global, None).completed_in(text);
         }
         cx.out.raw(out.as_bytes())?;
     }

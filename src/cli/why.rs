@@ -6,6 +6,7 @@ use super::Context;
 use super::args::WhyArgs;
 use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, cells, wrap};
+use super::runs::invocation;
 use skills_api::{CheckKind, CheckResult, ClientChecks, CoreParts, WhyCheck, WhyReport, WhyRequest, why};
 use skills_skill::safe_text;
 
@@ -17,7 +18,14 @@ pub async fn run(cx: &mut Context, args: &WhyArgs) -> Result<Exit, Failure> {
         intent: (!intent.trim().is_empty()).then_some(intent),
         clients: args.client.clone(),
     };
-    let report = why(&*core, &request).await?;
+    let mut report = why(&*core, &request).await?;
+    if !cx.out.json {
+        let called = invocation(&cx.global, None);
+        let of_clients = report.clients.iter_mut().flat_map(|client| &mut client.checks);
+        for check in report.checks.iter_mut().chain(of_clients) {
+            check.help = check.help.take().map(|help| called.completed_in(&help));
+        }
+    }
     if cx.out.json {
         cx.out.value(&report)?;
     } else if cx.global.plain || cx.config()?.plain {

@@ -45,42 +45,57 @@ impl Invocation {
         all.map(quoted).collect::<Vec<_>>().join(" ")
     }
 
-    /// Adds the options to a complete command line, `skills …`. One that already has them stays unchanged.
+    /// Adds the options to a complete command line, `skills …`, except those that it already has.
     pub fn completed(&self, line: &str) -> String {
         let own = self.line(&[]);
         match line.strip_prefix("skills ") {
-            Some(rest) if !line.starts_with(&format!("{own} ")) && self.takes(rest) => {
-                format!("{own} {rest}")
-            }
+            Some(rest) if !line.starts_with(&format!("{own} ")) => format!("{} {rest}", self.start_of(rest)),
             _ => line.to_owned(),
         }
     }
 
-    /// Adds the options to the commands in a text: after a backtick, or in parentheses.
+    /// Adds the options to the commands in a text, between backticks or in parentheses, except those that a command
+    /// already has.
     pub fn completed_in(&self, text: &str) -> String {
         let own = self.line(&[]);
         if own == "skills" {
             return text.to_owned();
         }
-        ["`skills ", "(skills "].iter().fold(text.to_owned(), |text, begin| {
+        [("`skills ", '`'), ("(skills ", ')')].into_iter().fold(text.to_owned(), |text, (begin, end)| {
             let mut parts = text.split(begin);
             let first = parts.next().unwrap_or_default().to_owned();
             parts.fold(first, |text, rest| {
-                let called = if self.takes(rest) { own.as_str() } else { "skills" };
-                format!("{text}{}{called} {rest}", &begin[..1])
+                let command = rest.split(end).next().unwrap_or_default();
+                format!("{text}{}{} {rest}", &begin[..1], self.start_of(command))
             })
         })
     }
 
-    /// Returns whether a command accepts the options: commands that only work locally, such as those that start a
-    /// service, do not accept `--connect`; and a command that starts with `--store` already selects a store.
-    fn takes(&self, command: &str) -> bool {
-        if command.starts_with("--store ") {
-            return false;
+    /// Returns the start of a command line: `skills` with the options that the command takes. An option that the
+    /// command has itself is left out, because only `--root` can be repeated.
+    fn start_of(&self, command: &str) -> String {
+        let has = |option: &str| {
+            command.split_whitespace().take_while(|word| *word != "--").any(|word| word == option)
+        };
+        if command.starts_with("--store ") || (self.is_remote() && (is_local(command) || has("--demo"))) {
+            return "skills".to_owned();
         }
-        let word = command.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').next().unwrap_or_default();
-        !(LOCAL.contains(&word) && self.is_remote())
+        let mut is_repeated = false;
+        let own = self.0.iter().filter(|word| {
+            // A value follows its option.
+            if word.starts_with("--") {
+                is_repeated = word.as_str() != "--root" && has(word.as_str());
+            }
+            !is_repeated
+        });
+        own.map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
     }
+}
+
+/// Returns whether a command only works locally, such as those that start a service.
+fn is_local(command: &str) -> bool {
+    let word = command.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').next().unwrap_or_default();
+    LOCAL.contains(&word)
 }
 
 /// Quotes a word for a POSIX shell; one with invisible characters in the form `$'…'`, which most shells know.
@@ -128,6 +143,25 @@ mod tests {
     fn a_command_for_another_store_keeps_it() {
         let text = "it is damaged; `skills --store sqlite:old.db db check` shows where";
         assert_eq!(called().completed_in(text), text);
+    }
+
+    #[test]
+    fn an_option_of_the_command_is_not_repeated() {
+        let called = Invocation::with(["--demo", "--store", "sqlite:a.db"].map(str::to_owned).into());
+        assert_eq!(
+            called.completed_in("run `skills --plain --demo`, or `skills lint`"),
+            "run `skills --store sqlite:a.db --plain --demo`, or `skills --demo --store sqlite:a.db lint`"
+        );
+        assert_eq!(
+            called.completed("skills --demo runs list --store sqlite:b.db"),
+            "skills --demo runs list --store sqlite:b.db"
+        );
+        assert_eq!(
+            called.completed("skills session run-script s1 a.py -- --demo"),
+            "skills --demo --store sqlite:a.db session run-script s1 a.py -- --demo"
+        );
+        let remote = Invocation::with(["--connect", "http://gate:1"].map(str::to_owned).into());
+        assert_eq!(remote.completed_in("run `skills --plain --demo`"), "run `skills --plain --demo`");
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub struct CommandContext<'a> {
     pub contexts: &'a [Context],
     /// Whether a text field has the focus.
     pub in_text: bool,
+    /// Whether letters that move elsewhere begin a text.
+    pub letters_begin_text: bool,
     /// The commands that the pane reports as available.
     pub commands: &'a [PaneCommand],
     /// The commands of the overlay that has the keys; `None` if no overlay is shown.
@@ -144,7 +146,6 @@ impl CommandContext<'_> {
                 });
             }
         }
-        let moving = |action| PAIRS[..3].iter().any(|(one, other, _)| *one == action || *other == action);
         // Commands of this pane come before global ones; movement keys are not looked up in the palette.
         let own = |entry: &Entry| match self.keymap.binding(entry.action, self.contexts) {
             Some(row) if home(row.context) == Some(self.pane) => 0,
@@ -153,7 +154,7 @@ impl CommandContext<'_> {
         };
         entries.sort_by_key(|entry| {
             let lately = recent.iter().position(|action| *action == entry.action).unwrap_or(usize::MAX);
-            (lately, moving(entry.action), own(entry))
+            (lately, is_movement(entry.action), own(entry))
         });
         entries
     }
@@ -186,7 +187,7 @@ impl CommandContext<'_> {
 
     /// Returns whether help lists an action of a context.
     fn is_listed(&self, row: &Binding) -> bool {
-        let moves = PAIRS[..3].iter().any(|(one, other, _)| row.action == *one || row.action == *other);
+        let moves = is_movement(row.action);
         let Some(offered) = self.overlay else {
             // Lists and texts are shared by all panes; a pane offers a part of their commands.
             let shared = matches!(row.context, Context::List | Context::Text);
@@ -221,7 +222,8 @@ impl CommandContext<'_> {
             let typed = self.in_text || row.action == Action::Quit;
             let is_text =
                 self.overlay.is_some() && row.context == Context::Global && typed && is_letter(*key);
-            !overridden && !is_text
+            let begins_text = self.letters_begin_text && is_movement(row.action) && is_letter(*key);
+            !overridden && !is_text && !begins_text
         };
         let keys: Vec<_> = row.keys.iter().copied().filter(is_effective).collect();
         (!keys.is_empty()).then(|| Binding { keys, ..row.clone() })
@@ -313,6 +315,11 @@ impl CommandContext<'_> {
     }
 }
 
+/// Returns whether an action moves a cursor or scrolls.
+fn is_movement(action: Action) -> bool {
+    PAIRS[..3].iter().any(|(one, other, _)| *one == action || *other == action)
+}
+
 fn is_letter(key: crokey::KeyCombination) -> bool {
     let is_unmodified = (key.modifiers - crossterm::event::KeyModifiers::SHIFT).is_empty();
     is_unmodified && matches!(key.codes, crokey::OneToThree::One(crossterm::event::KeyCode::Char(_)))
@@ -344,6 +351,7 @@ mod tests {
             pane: PaneId::Discover,
             contexts,
             in_text,
+            letters_begin_text: false,
             commands,
             overlay: None,
         })
@@ -388,6 +396,28 @@ mod tests {
     }
 
     #[test]
+    fn letters_that_begin_a_text_are_not_movement_keys() {
+        let keymap = Keymap::shipped().unwrap();
+        let hints = [Hint::new(Action::Up, "scroll"), Hint::new(Action::ApproveNow, "approve")];
+        for (letters_begin_text, keys) in [(false, "↑↓ k j"), (true, "↑↓")] {
+            let here = CommandContext {
+                keymap: &keymap,
+                glyphs: &UNICODE,
+                pane: PaneId::Runs,
+                contexts: &[Context::Dialog],
+                in_text: false,
+                letters_begin_text,
+                commands: &[],
+                overlay: Some(&hints),
+            };
+            let (left, _) = here.help();
+            let rows = &left[0].rows;
+            assert!(rows.contains(&(keys.into(), "move".into(), None)), "{rows:?}");
+            assert!(rows.contains(&("A".into(), "approve".into(), None)), "{rows:?}");
+        }
+    }
+
+    #[test]
     fn help_of_a_dialog_lists_only_what_it_offers() {
         let keymap = Keymap::shipped().unwrap();
         let hint = Hint::new;
@@ -398,6 +428,7 @@ mod tests {
                 pane: PaneId::Runs,
                 contexts,
                 in_text: false,
+                letters_begin_text: false,
                 commands: &[command(Action::Approve, None)],
                 overlay: Some(hints),
             };

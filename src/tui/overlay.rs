@@ -89,6 +89,10 @@ impl Hint {
 pub trait Overlay {
     /// Returns whether a text field in it has the focus.
     fn in_text(&self) -> bool;
+    /// Returns whether letters begin a text, although no text field has the focus.
+    fn letters_begin_text(&self) -> bool {
+        false
+    }
     /// Handles a key, given the action that the keymap binds to it.
     fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome;
     /// Returns the contexts for key look-up, innermost first.

@@ -11,7 +11,7 @@ use strum::{Display, EnumCount, EnumIter, EnumString};
 
 use super::spanned_error::LocatedError;
 pub use depth::Depth;
-pub use load::Themes;
+pub use load::{Themes, current_name};
 pub use style_words::{contrast, luminance};
 
 /// The role of a cell on the screen. Theme files use these names with dots (`signal.name`).

@@ -555,3 +555,40 @@ fn a_list_of_sessions_names_the_agent_of_one() {
     assert!(home.run(&["session", "list"]).stdout.contains("agent clerk: no skills loaded"));
     assert!(home.run(&["session", "show", &id]).stdout.contains("agent clerk"));
 }
+
+#[test]
+fn agents_are_listed_in_columns() {
+    let home = Home::with_skills();
+    home.file("agents/clerk.yaml", "id: clerk\nprompt: You are a clerk.\nuses_skills: [old-pdf]\n");
+    home.file("agents/release-desk.yaml", "id: release-desk\nprompt: You release.\n");
+    let text = home.run(&["agents", "list"]).stdout;
+    let columns: Vec<_> = text.lines().map(|line| line.rfind("  ").map(|gap| gap + 2)).collect();
+    assert_eq!(columns, [Some(14), Some(14)], "{text}");
+}
+
+#[test]
+fn empty_lists_suggest_commands_for_the_same_store() {
+    let home = Home::empty();
+    let store = format!("sqlite:{}", home.path().join("empty.db").display());
+    let of_store = ["--demo", "--store", store.as_str()];
+    assert_eq!(home.run_bare(&[&of_store[..], &["db", "create"]].concat()).code, 0);
+    let lists: [&[&str]; 4] =
+        [&["session", "list"], &["runs", "list"], &["runs", "workers"], &["runs", "views"]];
+    for list in lists {
+        let text = home.run_bare(&[&of_store[..], list].concat()).stdout;
+        assert!(text.contains(&format!("`skills --demo --store {store} ")), "{list:?}: {text}");
+        let text = home.run_bare(&[&["--demo"], list].concat()).stdout;
+        assert!(text.contains("the store is in memory") && !text.contains("`skills"), "{list:?}: {text}");
+    }
+    let missing = home.run_bare(&["--demo", "runs", "show", "x"]);
+    assert!(missing.code == 3 && !missing.stderr.contains("`skills"), "{}", missing.stderr);
+    let plain = home.run_bare(&["--demo", "--plain", "demo"]);
+    assert!(plain.code == 2 && plain.stderr.contains("`skills --plain --demo`"), "{}", plain.stderr);
+}
+
+#[test]
+fn empty_audit_log_is_not_filtered() {
+    let home = Home::empty();
+    let text = |args: &[&str]| home.run_bare(&[&["audit", "show"], args].concat()).stdout;
+    assert_eq!([text(&[]), text(&["--kind", "trust."])], ["no entries\n", "no entries match\n"]);
+}

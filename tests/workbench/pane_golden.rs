@@ -128,9 +128,9 @@ fn failing_queries_come_first_with_their_reasons() {
     let mut screen = place.open(120, 36);
     screen.press("6").wait_for("failing first").press("j").wait_for("compared with");
     insta::assert_snapshot!("golden-120x36", screen.screen());
-    screen.press("]").wait_for("queries of the other skill that each");
+    screen.press("]").wait_for("queries won from each other");
     insta::assert_snapshot!("golden-confusions-120x36", screen.screen());
-    screen.press("]").wait_for("passed  triggers");
+    screen.press("]").wait_for("passed   wins");
     screen.resize(80, 24).press("esc");
     insta::assert_snapshot!("golden-80x24", screen.screen());
     screen.press("tab").press("]").wait_for("expects");

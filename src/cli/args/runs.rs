@@ -93,7 +93,7 @@ pub struct TraceArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "References: RUN (run, or task if open), RUN/STEP (output), session:ID (transcript), \
-        artifact:DIGEST or a file (artifact), task:ID (task)."
+        artifact:DIGEST, skill:ID/RELATIVE/PATH or a file (artifact), task:ID (task)."
 )]
 pub struct AttachArgs {
     /// Id, name or location of a skill that can be attached.

@@ -97,8 +97,10 @@ pub struct DescribeArgs {
 
 /// `skills why`
 #[derive(Debug, Args)]
-#[command(after_help = "Checks in this order: the client searches the folder; the file can be parsed; the \
-        skill is not shadowed; it is offered to the model; its description fits the client's budget; it ranks first; it contains the terms of the request; no exclusion clause matches.\nExits with 1 if a check fails.")]
+#[command(
+    after_help = "Checks, first of the skill: the file can be parsed; it ranks first; it contains the \
+        terms of the request; no exclusion clause matches. Then of each client: it searches the folder and can parse the file; the skill is not shadowed; it is offered to the model; its description fits the client's budget.\nExits with 1 if a check fails."
+)]
 pub struct WhyArgs {
     /// Id, name or location of a skill, including skills that cannot be parsed.
     pub skill: String,

@@ -137,13 +137,15 @@ fn render(preview: &AttachPreview, full: bool, look: TerminalCaps) -> String {
         );
     }
     if let Some(label) = &preview.target_label {
-        let bytes = preview.content_bytes.map_or_else(String::new, |bytes| format!(", {}", byte_size(bytes)));
-        let _ = writeln!(out, "target    {}{bytes}", safe_text::line(label));
+        let _ = writeln!(out, "target    {}", safe_text::line(label));
     }
     if !full {
         return out;
     }
     if let Some(content) = &preview.content {
+        if let Some(bytes) = preview.content_bytes {
+            let _ = writeln!(out, "content   {} as JSON", byte_size(bytes));
+        }
         let text = values::rows(content, 2, look);
         for line in text.lines().take(12) {
             let _ = writeln!(out, "{line}");
@@ -212,5 +214,10 @@ mod tests {
         · target exists
         ✗ input limit: a number is wanted
         ");
+        let label = Some("file f.txt, 6 B".to_owned());
+        let content = Some(serde_json::Value::from("a"));
+        let preview = AttachPreview { target_label: label, content, content_bytes: Some(90), ..preview };
+        let text = render(&preview, true, look);
+        assert!(text.contains("\ntarget    file f.txt, 6 B\ncontent   90 B as JSON\n"), "{text}");
     }
 }

@@ -17,6 +17,9 @@ const MAX_ROWS: usize = 15;
 /// Width of a deadline with its separator.
 const DEADLINE_WIDTH: usize = 17;
 
+/// Commands that start a worker.
+pub const FIRST_WORKER: &str = "start one with `skills serve` or `skills runs work`";
+
 /// Remaining times below which a deadline is shown as a warning, and as critical.
 #[derive(Debug, Clone, Copy)]
 pub struct Thresholds {
@@ -50,11 +53,12 @@ pub async fn run(cx: &mut Context, args: &RunsBoardArgs) -> Result<Exit, Failure
         cx.out.value(&board)?;
     } else {
         let thresholds = Thresholds::of(&cx.config()?);
+        let advice = cx.first_entry_advice(FIRST_WORKER);
         cx.print_rendered(|is_plain, look| {
             if is_plain {
                 plain::text::board(&board, args.hours)
             } else {
-                render(&board, args.hours, thresholds, look)
+                render(&board, args.hours, thresholds, &advice, look)
             }
         })?;
     }
@@ -78,7 +82,8 @@ fn sparkline(slices: &[u32], cells: usize, unicode: bool) -> String {
     sums.iter().map(sign).collect()
 }
 
-fn render(board: &Board, hours: u32, thresholds: Thresholds, look: TerminalCaps) -> String {
+/// Renders the board; `advice` is how to start the first worker.
+fn render(board: &Board, hours: u32, thresholds: Thresholds, advice: &str, look: TerminalCaps) -> String {
     let widths = ColumnWidths::of(look);
     let mut out = summary(board, hours, look);
     if board.truncated {
@@ -104,7 +109,7 @@ fn render(board: &Board, hours: u32, thresholds: Thresholds, look: TerminalCaps)
         );
     }
     out.push('\n');
-    out + &workers(&board.workers, board.now_ms, look)
+    out + &workers(&board.workers, board.now_ms, advice, look)
 }
 
 /// Widths of the columns of runs and reasons, in cells.
@@ -237,10 +242,11 @@ fn sign(state: RunState, look: TerminalCaps) -> String {
     status::sign_of(state, look)
 }
 
-pub fn workers(workers: &[WorkerView], now_ms: i64, look: TerminalCaps) -> String {
+/// Renders the workers; `advice` is how to start the first one.
+pub fn workers(workers: &[WorkerView], now_ms: i64, advice: &str, look: TerminalCaps) -> String {
     if workers.is_empty() {
-        let text = "no workers; start one with `skills serve` or `skills runs work`";
-        return format!("{}\n", TextStyle::Muted.paint(text, look.color));
+        let text = format!("no workers; {advice}");
+        return format!("{}\n", TextStyle::Muted.paint(&text, look.color));
     }
     let mut out = format!("{}\n", TextStyle::Muted.paint("workers", look.color));
     let width = look.name_width(workers.iter().map(|worker| worker.name.as_str()), 10, 40);
@@ -312,7 +318,7 @@ mod tests {
         let look = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
         let thresholds =
             Thresholds { warn_before: Duration::from_secs(3_600), danger_before: Duration::from_secs(900) };
-        let text = render(&board, 8, thresholds, look);
+        let text = render(&board, 8, thresholds, "", look);
         for part in [
             "1 waiting for approval (oldest 1 m)",
             "Deploy 5.4.0 to eu-west-1",

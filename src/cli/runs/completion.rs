@@ -10,6 +10,7 @@ use super::progress::Progress;
 use super::reporter::Reporter;
 use super::{clock, plain, status, values};
 use crate::Context;
+use crate::context::IN_MEMORY_NOTE;
 use crate::failure::{Exit, Failure};
 use crate::output::{TerminalCaps, TextStyle};
 use skills_api::RunClient;
@@ -96,8 +97,7 @@ fn ending(
     }
     let next = caller.next(run);
     if in_memory && !next.is_empty() {
-        let note = "  the store is in memory and is deleted when this command ends; to keep runs, use --store sqlite:FILE";
-        let _ = write!(out, "\n{}", TextStyle::Warn.paint(note, look.color));
+        let _ = write!(out, "\n  {}", TextStyle::Warn.paint(IN_MEMORY_NOTE, look.color));
         return out;
     }
     for (verb, line) in next {

@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use jiff::tz::TimeZone;
 
-use super::next_steps::invocation;
 use super::{clock, plain, status};
 use crate::Context;
 use crate::args::RunsListArgs;
@@ -78,11 +77,11 @@ pub async fn run(cx: &mut Context, args: &RunsListArgs) -> Result<Exit, Failure>
         if page.runs.is_empty() && has_filter(args) {
             eprintln!("no runs match the filter");
         }
-        let begin = invocation(&cx.global, None).line(&["run", "SKILL"]);
+        let advice = cx.first_entry_advice("start one with `skills run SKILL`");
         let columns = &args.columns;
         if cx.is_plain() {
             let text = labeled(&page, columns, clock::now_ms());
-            let totals = totals(&page, matching, &begin).join(", ");
+            let totals = totals(&page, matching, &advice).join(", ");
             cx.out.raw(format!("{text}{totals}.\n").as_bytes())?;
             return Ok(Exit::Success);
         }
@@ -92,7 +91,7 @@ pub async fn run(cx: &mut Context, args: &RunsListArgs) -> Result<Exit, Failure>
             table(&page, columns, clock::now_ms(), cx.out.look)
         };
         let ids = page.runs.iter().map(|run| (status::short(&run.id.0), run.id.0.as_str()));
-        let text = cx.out.links.runs(text + &footer(&page, matching, cx.out.look, &begin), ids);
+        let text = cx.out.links.runs(text + &footer(&page, matching, cx.out.look, &advice), ids);
         cx.out.raw(text.as_bytes())?;
     }
     Ok(Exit::Success)
@@ -261,13 +260,13 @@ fn render(page: &RunPage, now_ms: i64, zone: &TimeZone, look: TerminalCaps) -> S
 }
 
 /// Renders the last line of a list.
-fn footer(page: &RunPage, matching: usize, look: TerminalCaps, begin: &str) -> String {
+fn footer(page: &RunPage, matching: usize, look: TerminalCaps, advice: &str) -> String {
     let dot = if look.unicode { " · " } else { " - " };
-    TextStyle::Muted.paint(&totals(page, matching, begin).join(dot), look.color) + "\n"
+    TextStyle::Muted.paint(&totals(page, matching, advice).join(dot), look.color) + "\n"
 }
 
-/// Returns the counts of the store, and how many runs match if the list is cut.
-fn totals(page: &RunPage, matching: usize, begin: &str) -> Vec<String> {
+/// Returns the counts of the store (for an empty one, the advice), and how many runs match if the list is cut.
+fn totals(page: &RunPage, matching: usize, advice: &str) -> Vec<String> {
     let count = |states: &[RunState]| states.iter().filter_map(|state| page.counts.get(state)).sum::<u64>();
     let all: u64 = page.counts.values().sum();
     let mut parts = Vec::new();
@@ -281,7 +280,7 @@ fn totals(page: &RunPage, matching: usize, begin: &str) -> Vec<String> {
             parts.push(format!("{n} {words}"));
         }
     }
-    parts.push(if all == 0 { format!("no runs; start one with `{begin}`") } else { format!("{all} total") });
+    parts.push(if all == 0 { format!("no runs; {advice}") } else { format!("{all} total") });
     let shown = page.runs.len();
     if matching > shown {
         let total =
@@ -316,7 +315,7 @@ mod tests {
     fn run_and_its_title_fit_eighty_columns() {
         let look = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
         let page = page();
-        let text = render(&page, NOW_MS, &TimeZone::UTC, look) + &footer(&page, 18, look, "skills run SKILL");
+        let text = render(&page, NOW_MS, &TimeZone::UTC, look) + &footer(&page, 18, look, "");
         insta::assert_snapshot!(text, @r"
           id        title           progress   since  state
         ◆ 0000abcd  invoice-intake       3/4     1 m  book is waiting for approval
@@ -352,9 +351,7 @@ mod tests {
     fn empty_store_shows_how_to_start() {
         let none = RunPage { runs: Vec::new(), next: None, counts: std::collections::BTreeMap::default() };
         let look = TerminalCaps { color: false, unicode: true, width: 80, terminal: false };
-        assert_eq!(
-            footer(&none, 0, look, "skills run SKILL"),
-            "no runs; start one with `skills run SKILL`\n"
-        );
+        let advice = "start one with `skills run SKILL`";
+        assert_eq!(footer(&none, 0, look, advice), "no runs; start one with `skills run SKILL`\n");
     }
 }

@@ -24,11 +24,12 @@ pub async fn workers(cx: &mut Context, args: &RunsWorkersArgs) -> Result<Exit, F
         (_, Some(worker)) => client.drain(worker, false, None).await?,
         _ => client.workers().await?,
     };
+    let advice = cx.first_entry_advice(board::FIRST_WORKER);
     cx.show(&list, |is_plain, look| {
         if is_plain {
             plain::text::workers(&list.workers)
         } else {
-            board::workers(&list.workers, clock::now_ms(), look)
+            board::workers(&list.workers, clock::now_ms(), &advice, look)
         }
     })?;
     Ok(Exit::Success)
@@ -70,7 +71,8 @@ pub async fn views(cx: &mut Context, args: &RunsViewsArgs) -> Result<Exit, Failu
         );
     }
     if list.views.is_empty() {
-        out.push_str("no saved views; save one with `skills runs views --save NAME --where FILTER`\n");
+        let advice = cx.first_entry_advice("save one with `skills runs views --save NAME --where FILTER`");
+        let _ = writeln!(out, "no saved views; {advice}");
     }
     cx.out.raw(out.as_bytes())?;
     Ok(Exit::Success)

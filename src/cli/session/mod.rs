@@ -13,6 +13,7 @@ use self::show::{composed_sizes, difference, session_list, session_view};
 use super::Context;
 use super::args::{SessionAction, SessionArgs, SettingsArgs};
 use super::failure::{Exit, Failure};
+use super::runs::invocation;
 use crate::output::grouped;
 use skills_api::{Code, CoreParts, Error, SessionClient, SettingsChange, ToolAnswer};
 use skills_base::private_files;
@@ -51,14 +52,16 @@ pub async fn run(cx: &mut Context, args: &SessionArgs) -> Result<Exit, Failure> 
         }
         SessionAction::List { limit } => {
             let sessions = core.sessions(*limit).await?;
-            cx.out.show(&sessions, |look| session_list(&sessions, look))?;
+            let advice = cx.first_entry_advice("create one with `skills session new`");
+            cx.out.show(&sessions, |look| session_list(&sessions, &advice, look))?;
         }
         SessionAction::Show { session } => {
             // Composed first: token counts of this call replace estimates in the list of skills.
             let call = core.compose(session, false).await?;
             let view = core.session(session).await?;
+            let called = invocation(&cx.global, None);
             cx.out.show(&json!({"session": view, "size": call.size}), |look| {
-                session_view(&view, &call, look)
+                session_view(&view, &call, &called, look)
             })?;
         }
         SessionAction::Set { session, settings } => {

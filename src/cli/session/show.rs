@@ -8,7 +8,7 @@ use crate::output::{
     TerminalCaps, TextStyle, byte_size, cells, counted, cut, estimate_sign, grouped, inflected, tokens, wrap,
 };
 use skills_api::{ComposedView, DiffLine, LevelSize, SessionSummary, SessionView, SkillDrift};
-use skills_config::quoted;
+use skills_config::{Invocation, quoted};
 use skills_session::{ComposedPart, Entry, Instructions, PartKind, Settings, Turn};
 use skills_skill::safe_text;
 use skills_skill::tokens::TokenCount;
@@ -23,11 +23,11 @@ fn moment(millis: i64) -> String {
     time.map(|time| time.strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()
 }
 
-/// `session list`
-pub fn session_list(sessions: &[SessionSummary], look: TerminalCaps) -> String {
+/// `session list`; `advice` is how to create the first session.
+pub fn session_list(sessions: &[SessionSummary], advice: &str, look: TerminalCaps) -> String {
     let mut out = String::new();
     if sessions.is_empty() {
-        let _ = writeln!(out, "no sessions; create one with `skills session new`");
+        let _ = writeln!(out, "no sessions; {advice}");
     }
     for session in sessions {
         let active =
@@ -51,7 +51,12 @@ pub fn session_list(sessions: &[SessionSummary], look: TerminalCaps) -> String {
 }
 
 /// `session show`
-pub fn session_view(view: &SessionView, call: &ComposedView, look: TerminalCaps) -> String {
+pub fn session_view(
+    view: &SessionView,
+    call: &ComposedView,
+    called: &Invocation,
+    look: TerminalCaps,
+) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{}", TextStyle::Strong.paint(&view.session_id, look.color));
     for line in wrap(&settings(&view.settings).join(", "), look.text_width(120).saturating_sub(2)) {
@@ -91,7 +96,7 @@ pub fn session_view(view: &SessionView, call: &ComposedView, look: TerminalCaps)
         .collect();
     if !changed.is_empty() {
         let id = quoted(&view.session_id);
-        let line = format!("skills session load {id} {} --add", changed.join(" "));
+        let line = called.completed(&format!("skills session load {id} {} --add", changed.join(" ")));
         let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&format!("reload: {line}"), look.color));
     }
     out.push('\n');

@@ -4,7 +4,7 @@ use crate::glyphs::{ASCII, ASCII_STILL, Glyphs, UNICODE, UNICODE_STILL};
 use crate::overlay::{Chooser, Purpose};
 use crate::settings::Settings;
 use crate::spanned_error::LocatedError;
-use crate::theme::{Depth, Role, Theme, Themes, contrast};
+use crate::theme::{Depth, Role, Theme, Themes, contrast, current_name};
 
 /// The active theme and glyphs, and the themes to choose from.
 pub(super) struct Appearance {
@@ -26,8 +26,8 @@ impl Appearance {
             None => (Themes::shipped()?, Vec::new()),
         };
         let depth = settings.depth.unwrap_or(Depth::True);
-        let picked = chosen.filter(|name| themes.names().contains(name));
-        let name = settings.theme.as_deref().or(picked).unwrap_or("dark");
+        let picked = chosen.map(current_name).filter(|name| themes.names().contains(name));
+        let name = settings.theme.as_deref().map(current_name).or(picked).unwrap_or("dark");
         let theme = themes.theme(name, depth)?;
         let reduced_motion = settings.reduced_motion;
         let glyphs = match (settings.glyphs == skills_config::GlyphSet::Ascii, reduced_motion) {

@@ -88,13 +88,15 @@ impl ScreenState {
     pub fn here<T>(&self, look: impl FnOnce(&CommandContext<'_>) -> T) -> T {
         let (pane, contexts, in_text) = self.place();
         let commands = self.commands();
-        let offered = self.overlays.top.as_ref().map(|overlay| overlay.help_items());
+        let overlay = self.overlays.top.as_ref();
+        let offered = overlay.map(|overlay| overlay.help_items());
         look(&CommandContext {
             keymap: &self.keymap,
             glyphs: self.appearance.glyphs,
             pane,
             contexts: &contexts,
             in_text,
+            letters_begin_text: overlay.is_some_and(|overlay| overlay.letters_begin_text()),
             commands: &commands,
             overlay: offered.as_deref(),
         })

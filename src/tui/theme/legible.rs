@@ -69,7 +69,7 @@ fn dark_theme_is_legible() {
         (Danger, DangerBand, 5.8),
     ];
     assert_contrast("dark", &floors, (4.7, 3.7), 7.9);
-    assert_contrast("colour-safe", &floors, (4.7, 3.7), 7.4);
+    assert_contrast("color-safe", &floors, (4.7, 3.7), 7.4);
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn color_distance(one: Color, other: Color, seen: [[f64; 3]; 3]) -> f64 {
 
 #[test]
 fn color_safe_theme_distinguishes_components_and_states() {
-    let theme = theme("colour-safe");
+    let theme = theme("color-safe");
     let color = |role| theme.style(role).fg.unwrap();
     for seen in SEEN {
         for (at, one) in FILLS.iter().enumerate() {

@@ -16,10 +16,18 @@ const SHIPPED: [(&str, &str); 6] = [
     ("dark", include_str!("../../../themes/dark.yaml")),
     ("light", include_str!("../../../themes/light.yaml")),
     ("high-contrast", include_str!("../../../themes/high-contrast.yaml")),
-    ("colour-safe", include_str!("../../../themes/colour-safe.yaml")),
+    ("color-safe", include_str!("../../../themes/color-safe.yaml")),
     ("ansi", include_str!("../../../themes/ansi.yaml")),
     ("mono", include_str!("../../../themes/mono.yaml")),
 ];
+
+/// Former names of shipped themes, with the current ones.
+const FORMER_NAMES: [(&str, &str); 1] = [("colour-safe", "color-safe")];
+
+/// Returns the current name of a theme whose former name may be in a setting or a theme file.
+pub fn current_name(name: &str) -> &str {
+    FORMER_NAMES.iter().find(|(former, _)| *former == name).map_or(name, |(_, current)| *current)
+}
 
 /// Maximum number of themes in a chain of `extends`.
 const MAX_CHAIN_LEN: usize = 8;
@@ -95,7 +103,7 @@ impl Themes {
     /// # Errors
     /// Returns an error for an unknown name (with the nearest one), or an `extends` with an unknown name or a cycle.
     pub fn theme(&self, name: &str, depth: Depth) -> Result<Theme, LocatedError> {
-        let theme = self.resolve(name, self.files.len(), MAX_CHAIN_LEN)?;
+        let theme = self.resolve(current_name(name), self.files.len(), MAX_CHAIN_LEN)?;
         match depth {
             Depth::None if theme.colors().next().is_some() => {
                 self.resolve("mono", self.files.len(), MAX_CHAIN_LEN)
@@ -140,7 +148,7 @@ impl Themes {
 impl ThemeFile {
     fn parse(name: &str, file: &str, text: &str) -> Result<Self, LocatedError> {
         let mut theme = Self {
-            name: name.to_owned(),
+            name: current_name(name).to_owned(),
             file: file.to_owned(),
             extends: None,
             bars: None,
@@ -148,8 +156,8 @@ impl ThemeFile {
         };
         for Entry { key, value, line } in entries(file, text)? {
             match key.as_str() {
-                "name" => theme.name = value,
-                "extends" => theme.extends = Some((value, line)),
+                "name" => current_name(&value).clone_into(&mut theme.name),
+                "extends" => theme.extends = Some((current_name(&value).to_owned(), line)),
                 "bars" => {
                     theme.bars = Some(BarStyle::from_str(&value).map_err(|_| {
                         LocatedError::new(
@@ -210,7 +218,7 @@ mod tests {
     #[test]
     fn every_shipped_theme_names_every_role() {
         let themes = Themes::shipped().unwrap();
-        assert_eq!(themes.names(), ["dark", "light", "high-contrast", "colour-safe", "ansi", "mono"]);
+        assert_eq!(themes.names(), ["dark", "light", "high-contrast", "color-safe", "ansi", "mono"]);
         for file in &themes.files {
             for role in Role::iter() {
                 let named = file.styles.iter().any(|(named, _)| *named == role);
@@ -236,6 +244,19 @@ mod tests {
         assert_eq!(dark.style(Role::Danger).fg, Some(Color::Red));
         assert_eq!(dark.style(Role::Base).bg, Some(Color::Rgb(0x13, 0x15, 0x1a)));
         assert_eq!(themes.names().len(), 6);
+    }
+
+    #[test]
+    fn former_name_is_accepted() {
+        let files =
+            [("colour-safe.yaml", "danger: red\n"), ("mine.yaml", "extends: colour-safe\ninfo: blue\n")];
+        let (themes, wrong) = with_user(&files);
+        assert_eq!((wrong, themes.names().len()), (Vec::new(), 7));
+        for name in ["color-safe", "colour-safe", "mine"] {
+            let theme = themes.theme(name, Depth::True).unwrap();
+            assert_eq!(theme.style(Role::Danger).fg, Some(Color::Red), "{name}");
+        }
+        assert_eq!(themes.theme("colour-safe", Depth::True).unwrap().name, "color-safe");
     }
 
     #[test]

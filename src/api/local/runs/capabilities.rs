@@ -128,7 +128,7 @@ impl CapabilityServices {
 }
 
 /// Returns the argument of `skills trust` for a folder: the id of its skill, else its path.
-fn trust_name<'a>(catalog: &'a Catalog, folder: &'a Path) -> Cow<'a, str> {
+pub(super) fn trust_name<'a>(catalog: &'a Catalog, folder: &'a Path) -> Cow<'a, str> {
     match catalog.in_folder(folder) {
         Some((skill, _)) => Cow::Borrowed(skill.id.as_str()),
         None => folder.to_string_lossy(),

@@ -275,7 +275,9 @@ impl Plans {
             if let Some(why) = self.services.definition_refusal(&capabilities, &catalog, capability) {
                 return Err(Error::new(Code::Untrusted, why));
             }
-            if !place.shipped {
+            if let Some((place, _)) = capabilities.source(&capability.location)
+                && !place.shipped
+            {
                 folders.insert(id.clone(), place.root().to_string_lossy().into_owned());
             }
         }

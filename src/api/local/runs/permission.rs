@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
 
+use super::capabilities::trust_name;
 use super::contracts::ByContractId;
 use super::runtime::{CapabilityServices, RunRuntime};
 use super::{capability_run, contracts, launch};
@@ -297,8 +298,7 @@ impl Permissions {
         };
         let catalog = self.registry.snapshot();
         for (id, folder) in &definitions {
-            let skill = catalog.in_folder(folder).map(|(skill, _)| skill.id.to_string());
-            let name = skill.unwrap_or_else(|| folder.to_string_lossy().into_owned());
+            let name = trust_name(&catalog, folder);
             if let Some(why) = self.refusal(folder, &format!("the definition of capability:{id}"), &name) {
                 return Err(Error::new(Code::Untrusted, why));
             }

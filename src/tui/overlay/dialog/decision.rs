@@ -309,7 +309,7 @@ fn caption(
     painter: &Painter<'_>,
 ) -> Cow<'static, str> {
     let key = |action| painter.key_word(action, &[Context::Dialog]);
-    let (approve, deny) = (key(Action::ApproveNow), key(Action::DenyNow));
+    let (approve, deny, copy) = (key(Action::ApproveNow), key(Action::DenyNow), key(Action::Copy));
     let leave = painter.key_word(Action::LeaveField, &[Context::Field]);
     let captions: [Cow<'static, str>; 2] = if gates.sending() {
         ["Sent; waiting for the response."; 2].map(Cow::from)
@@ -324,16 +324,22 @@ fn caption(
         ]
     } else if notes_are_empty {
         if gates.all[0].preview.outcome_unknown {
-            ["Type to add notes. Uppercase keys decide."; 2].map(Cow::from)
+            [
+                format!("Type to add notes; {copy} copies the inputs, uppercase keys decide.").into(),
+                format!("Type to add notes; {copy} copies, uppercase decides.").into(),
+            ]
         } else if gates.in_the_way().is_some() {
             [
-                format!("{deny} denies; other letters start the notes.").into(),
-                format!("{deny} denies, others add notes.").into(),
+                format!("{deny} denies, {copy} copies inputs; other letters start the notes.").into(),
+                format!("{deny} denies, {copy} copies, others add notes.").into(),
             ]
         } else {
             [
-                format!("{approve} approves, {deny} denies; other letters start the notes.").into(),
-                format!("{approve} approves, {deny} denies, others add notes.").into(),
+                format!(
+                    "{approve} approves, {deny} denies, {copy} copies inputs; other letters start the notes."
+                )
+                .into(),
+                format!("{approve} approves, {deny} denies, {copy} copies, others add notes.").into(),
             ]
         }
     } else {
@@ -350,6 +356,10 @@ fn caption(
 impl Overlay for Decision {
     fn in_text(&self) -> bool {
         matches!(self.focus, Focus::Field(_))
+    }
+
+    fn letters_begin_text(&self) -> bool {
+        self.gates.takes_text()
     }
 
     fn contexts(&self) -> Vec<Context> {

@@ -316,7 +316,7 @@ impl Preview {
         let mut content: Vec<Row> = Vec::new();
         if let Some(value) = &preview.content {
             content.extend(blank());
-            content.push(Row::Rule("Target content", content_note(value, preview.content_bytes, cx)));
+            content.push(Row::Rule("Target as JSON", content_note(value, preview.content_bytes, cx)));
             let used = head.len() + foot.len() + content.len() + 1 + usize::from(roomy);
             let available = usize::from(area.height).saturating_sub(used).max(CONTENT_LEAST);
             content.extend(self.content_lines(value, width, available, cx).into_iter().map(Row::Line));

@@ -85,23 +85,42 @@ pub(super) fn draw(
         }
     }
     let trusted = detail.filter(|d| d.skill.id == shown.entry.id).map(|d| d.summary.trusted);
-    let line = classification_line(skill, trusted, painter.glyphs.dot);
     let y = area.y + if area.height >= 7 { 5 } else { 4 };
     let available = area.width.saturating_sub(3);
-    painter.line(x, y, &cut_line(&line, available, painter.glyphs.ellipsis), available);
+    let rows = usize::from(area.bottom().saturating_sub(y));
+    let items = classification_items(skill, trusted);
+    for (line, y) in item_lines(items, painter.glyphs.dot, available, rows).iter().zip(y..) {
+        painter.line(x, y, &cut_line(line, available, painter.glyphs.ellipsis), available);
+    }
 }
 
-/// Formats the classification: `role procedure inferred · effect read only · untrusted · kind tool · tools Read`.
-fn classification_line(skill: &skills_skill::Skill, trusted: Option<TrustSummary>, dot: &str) -> RichLine {
+/// Joins items with the dot to at most `max_lines` lines, each but the last of at most `width` cells.
+fn item_lines(items: Vec<Vec<Seg>>, dot: &str, width: u16, max_lines: usize) -> Vec<RichLine> {
+    let separator = Seg::new(format!(" {dot} "), Role::Muted);
+    let mut lines: Vec<RichLine> = Vec::new();
+    for item in items {
+        let item = RichLine::from_segs(item);
+        let is_last = lines.len() == max_lines;
+        match lines.last_mut() {
+            Some(line) if is_last || line.width() + 3 + item.width() <= usize::from(width) => {
+                line.segs.push(separator.clone());
+                line.segs.extend(item.segs);
+            }
+            _ => lines.push(item),
+        }
+    }
+    lines
+}
+
+/// Formats the classification: `role procedure inferred`, `effect read only`, `untrusted`, `kind tool`, `tools Read`.
+fn classification_items(skill: &skills_skill::Skill, trusted: Option<TrustSummary>) -> Vec<Vec<Seg>> {
     let class = &skill.classification;
-    let mut segs = Vec::new();
-    // What is inferred is marked once if it is everything: with three marks, the end of the line would be cut off.
+    let mut items = Vec::new();
+    // What is inferred is marked once if it is everything: with three marks, the end would be cut off.
     let is_inferred = class.role.inferred && class.effect_mode.inferred && skill.kind.inferred;
     let mark = |inferred: bool| if inferred && !is_inferred { " inferred" } else { "" };
     let mut push = |label: &str, value: String, role: Role, mark: &'static str| {
-        if !segs.is_empty() {
-            segs.push(Seg::new(format!(" {dot} "), Role::Muted));
-        }
+        let mut segs = Vec::new();
         if !label.is_empty() {
             segs.push(Seg::new(format!("{label} "), Role::Muted));
         }
@@ -109,6 +128,7 @@ fn classification_line(skill: &skills_skill::Skill, trusted: Option<TrustSummary
         if !mark.is_empty() {
             segs.push(Seg::new(mark, Role::Muted));
         }
+        items.push(segs);
     };
     push("role", class.role.value.to_string(), Role::Text, mark(class.role.inferred));
     let effect = class.effect_mode.value.to_string().replace('_', " ");
@@ -128,5 +148,25 @@ fn classification_line(skill: &skills_skill::Skill, trusted: Option<TrustSummary
         let tools: Vec<String> = skill.properties.allowed_tools.iter().map(|t| shown(t)).collect();
         push("tools", tools.join(", "), Role::Text, "");
     }
-    RichLine::from_segs(segs)
+    items
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_that_do_not_fit_start_the_next_line() {
+        let lines = |width, max_lines| {
+            let items = ["role utility", "kind tool (all inferred)", "tools Read"];
+            let items = items.map(|item| vec![Seg::new(item, Role::Text)]).to_vec();
+            let lines = item_lines(items, "-", width, max_lines);
+            let text = |line: &RichLine| line.segs.iter().map(|seg| seg.text.as_str()).collect::<String>();
+            lines.iter().map(text).collect::<Vec<_>>()
+        };
+        assert_eq!(lines(80, 2), ["role utility - kind tool (all inferred) - tools Read"]);
+        assert_eq!(lines(39, 2), ["role utility - kind tool (all inferred)", "tools Read"]);
+        assert_eq!(lines(20, 2), ["role utility", "kind tool (all inferred) - tools Read"]);
+        assert_eq!(lines(20, 1), ["role utility - kind tool (all inferred) - tools Read"]);
+    }
 }

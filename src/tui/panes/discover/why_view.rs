@@ -462,14 +462,21 @@ fn draw_lead_line(comparison: &Comparison<'_>, column: Rect, y: u16, painter: &m
     let mut rows: Vec<_> = comparison.rows.iter().filter(|r| (r.value > 0.0) == ahead).collect();
     rows.sort_by(|a, b| b.value.abs().total_cmp(&a.value.abs()));
     let mut line = lead_words(comparison, column.width, painter);
-    for (index, row) in rows.iter().take(4).enumerate() {
-        let text = format!("{} {}", if index == 0 { ":" } else { "," }, row.label);
-        if line.width() + usize::from(cells(&text)) <= usize::from(column.width) {
-            line.segs.push(Seg::new(text, Role::Muted));
-        }
-    }
+    push_labels(&mut line, rows.iter().take(4).map(|row| row.label.as_str()), column.width);
     painter.line(column.x, y, &line, column.width);
     1
+}
+
+/// Adds `: pdf, table` to a line of `width` cells, without the labels that do not fit.
+fn push_labels<'a>(line: &mut RichLine, labels: impl Iterator<Item = &'a str>, width: u16) {
+    let mut separator = ':';
+    for label in labels {
+        let text = format!("{separator} {label}");
+        if line.width() + usize::from(cells(&text)) <= usize::from(width) {
+            line.segs.push(Seg::new(text, Role::Muted));
+            separator = ',';
+        }
+    }
 }
 
 fn draw_notices(
@@ -494,4 +501,17 @@ fn draw_notices(
         y += 1;
     }
     y
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_label_that_fits_has_the_colon() {
+        let mut line = RichLine::from_segs(vec![Seg::new("ahead of csv by 0.06", Role::Muted)]);
+        push_labels(&mut line, ["general wording", "34", "table"].into_iter(), 32);
+        let text: String = line.segs.iter().map(|seg| seg.text.as_str()).collect();
+        assert_eq!(text, "ahead of csv by 0.06: 34, table");
+    }
 }

@@ -24,9 +24,9 @@ use skills_registry::Catalog;
 
 /// Rows of a pair and of the gap after it.
 const PAIR_HEIGHT: usize = 3;
-/// Cells after the columns of passed queries and of the precision, in the tab of skills: "false triggers" and a gap.
-const PASSED_END: u16 = 10;
-const PRECISION_END: u16 = 18;
+/// Cells after the columns of passed queries and of the precision, in the tab of skills: "wrong wins" on two rows and a gap.
+const PASSED_END: u16 = 7;
+const PRECISION_END: u16 = 15;
 
 /// Draws the panel; `error` is why the golden set can no longer be read.
 pub(super) fn draw(
@@ -133,11 +133,8 @@ fn draw_explanation(
 }
 
 fn draw_confusions(detail: &mut QueryDetail, pairs: &[Confusion], area: Rect, painter: &mut Painter<'_>) {
-    let text = if pairs.is_empty() {
-        "no skill wins queries of another"
-    } else {
-        "queries of the other skill that each wins"
-    };
+    let text =
+        if pairs.is_empty() { "no skill wins queries of another" } else { "queries won from each other" };
     painter.put(area.x, area.y, text, Role::Muted, area.width);
     let rows = usize::from(area.height.saturating_sub(2));
     detail.scroll.height = rows;
@@ -158,10 +155,10 @@ fn draw_skills(
     painter: &mut Painter<'_>,
 ) {
     let end = area.right();
-    // The name has the space that `false triggers` would take on one row.
-    painter.right(end, area.y, "false", Role::Muted);
+    // The name has the space that `wrong wins` would take on one row.
+    painter.right(end, area.y, "wrong", Role::Muted);
     painter.put(area.x, area.y + 1, "skill", Role::Muted, area.width);
-    painter.right(end, area.y + 1, "triggers", Role::Muted);
+    painter.right(end, area.y + 1, "wins", Role::Muted);
     painter.right(end - PASSED_END, area.y + 1, "passed", Role::Muted);
     painter.right(end - PRECISION_END, area.y + 1, "P@1", Role::Muted);
     detail.scroll.follow(skills.len(), usize::from(area.height.saturating_sub(2)));

@@ -65,7 +65,7 @@ pub(super) fn draw_transcript(
 ) -> String {
     let entries = state.session.as_ref().map_or(&[][..], |session| session.transcript.as_slice());
     if entries.is_empty() {
-        let text = "no history yet: loads, reads and script runs appear here";
+        let text = "the transcript is empty: loads, reads and script runs appear here";
         Painter::new(buf, cx).put(area.x + 2, area.y, text, Role::Muted, area.width.saturating_sub(2));
     }
     let open = |fold: &Fold| context.open.contains(fold);
