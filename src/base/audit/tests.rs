@@ -351,7 +351,7 @@ fn a_process_that_only_reads_records_no_gap() {
     let recorder = Recorder::new(fixture.folder.path(), Mode::Full);
     let (tell, received) = std::sync::mpsc::channel();
     let tell = std::sync::Mutex::new(tell);
-    let observer = move |anchor: &super::Anchor| drop(tell.lock().unwrap().send(anchor.seq));
+    let observer = move |anchor: &super::Anchor| tell.lock().unwrap().send(anchor.seq).unwrap_or_default();
     recorder.observe_anchors(std::slice::from_ref(&other), Box::new(observer));
     let (_, checks) = recorder.log().verify_against(&[("store", vec![other])]).unwrap();
     assert!(checks[1].broken.is_some(), "the difference is reported: {checks:?}");
