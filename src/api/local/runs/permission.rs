@@ -16,7 +16,7 @@ use super::{capability_run, contracts, launch};
 use crate::policies::{self, PolicyFile};
 use crate::{Code, Error};
 use skills_base::audit::Recorder;
-use skills_config::quoted;
+use skills_config::operands;
 use skills_registry::policy::{Effect, Policy, PolicyResult, RequiredApprovals, SkillPath, SkillProperties};
 use skills_registry::{Catalog, Registry, SHIPPED, TrustState, is_shipped_id};
 use skills_runs::{Capabilities, CapabilityFolder, Engine, Plan};
@@ -259,7 +259,7 @@ impl Permissions {
             "the `approvals` of the policy or the contract of {} require more than one confirmation by anyone, which a \
                 session cannot collect; run its contract instead (skills run {}): its gates collect them",
             skill.id,
-            quoted(skill.id.as_str())
+            operands([skill.id.as_str()])
         );
         Err(Error { reason: Some(json!({ "approvals": required })), ..Error::new(Code::Forbidden, message) })
     }
