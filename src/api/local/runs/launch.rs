@@ -252,7 +252,7 @@ impl Plans {
     /// capability, without those that ship with this program: other machines have them elsewhere.
     fn current_definitions(&self, skill_id: &str, plan: &Plan) -> Result<BTreeMap<String, String>, Error> {
         let (capabilities, catalog) = (self.services.capabilities()?, self.skills.snapshot());
-        let of_own = catalog.by_id(skill_id).is_some_and(|skill| contracts::is_own(&catalog, skill));
+        let of_own = catalog.by_id(skill_id).is_some_and(|skill| catalog.is_own(skill));
         let changed = |what: String| {
             Err(Error::new(
                 Code::SkillChanged,

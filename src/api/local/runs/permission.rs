@@ -167,7 +167,7 @@ impl Permissions {
                 None => catalog.by_id(skill_id).map(|skill| present(skill, None)),
             };
             add(own.unwrap_or_else(|| removed_subject(skill_id)));
-            let of_own = catalog.by_id(skill_id).is_some_and(|skill| contracts::is_own(&catalog, skill));
+            let of_own = catalog.by_id(skill_id).is_some_and(|skill| catalog.is_own(skill));
             for id in plan.skills.keys() {
                 let found = self.by_contract_id.find(&catalog, id, of_own).ok().flatten();
                 let found = found.map(|found| found.skill).or_else(|| catalog.by_id(id).cloned());
