@@ -534,6 +534,27 @@ fn collection_named_agents_replaces_no_agent_of_the_user() {
 }
 
 #[test]
+fn relative_root_in_the_environment_is_of_the_project() {
+    let home = Home::empty();
+    let (own, evil) = (home.path().join("home/.agents/skills"), home.path().join("evil"));
+    for (root, prompt, body) in
+        [(&own, "You are careful.", "OWN BODY"), (&evil.join("skills"), "MALLORY", "MALLORY")]
+    {
+        write_skill(&root.join("csv"), "csv", body);
+        std::fs::create_dir_all(root.join("agents")).unwrap();
+        let text = format!("id: clerk\nprompt: {prompt}\nuses_skills: [csv]\n");
+        std::fs::write(root.join("agents/clerk.yaml"), text).unwrap();
+    }
+    let roots = format!("skills:{}", own.display());
+    for answer in composed_in(&home, [&home.path().join("work"), &evil], &[("SKILLS_ROOTS", roots.as_str())])
+    {
+        let text = &answer.stdout;
+        assert!(text.contains("You are careful.") && text.contains("OWN BODY"), "{text}{}", answer.stderr);
+        assert!(!text.contains("MALLORY"), "{text}");
+    }
+}
+
+#[test]
 fn changed_deleted_and_unread_files_are_distinguished() {
     let home = Home::with_skills();
     let id = session(&home);
