@@ -43,8 +43,7 @@ pub fn resolve(catalog: &Catalog, requested: &str, place: Option<&Path>) -> Resu
     if let Some(skill) = place.and_then(|place| catalog.by_location(place)) {
         return Ok(Arc::clone(skill));
     }
-    let is_path = requested.contains(std::path::is_separator)
-        && (requested.starts_with(['/', '\\', '.', '~']) || place.is_some_and(Path::exists));
+    let is_path = is_path(requested, place);
     let is_name = |skill: &&Arc<Skill>| skill.name == requested && !is_path;
     let winners: Vec<_> = catalog.entries.iter().map(|e| &e.skill).filter(is_name).collect();
     match winners.as_slice() {
@@ -93,6 +92,35 @@ pub fn resolve(catalog: &Catalog, requested: &str, place: Option<&Path>) -> Resu
         suggestions: nearest(requested, skills),
         ..Error::new(Code::NotFound, format!("skill `{requested}` not found"))
     })
+}
+
+/// Like [`resolve`], as if there were no project: a text of the user names only the user's own skills.
+///
+/// # Errors
+/// Like [`resolve`]; `not_found` for a skill of a project.
+pub fn resolve_own(catalog: &Catalog, requested: &str, place: Option<&Path>) -> Result<Arc<Skill>, Error> {
+    let requested = requested.trim();
+    let at_place =
+        || place.and_then(|place| catalog.by_location(place)).filter(|skill| catalog.is_own(skill));
+    if let Some(skill) = catalog.own_skill(requested).or_else(at_place) {
+        return Ok(Arc::clone(skill));
+    }
+    if !is_path(requested, place) {
+        match catalog.own_skills_named(requested).as_slice() {
+            [one] => return Ok(Arc::clone(one)),
+            [] => {}
+            several => return Err(ambiguous(requested, several)),
+        }
+    }
+    let found = resolve(catalog, requested, place)?;
+    let message = format!("skill `{requested}` is only in a project ({}), not among your own", found.id);
+    Err(Error::new(Code::NotFound, message))
+}
+
+/// Returns whether a requested text is a path, not the name of a skill.
+fn is_path(requested: &str, place: Option<&Path>) -> bool {
+    requested.contains(std::path::is_separator)
+        && (requested.starts_with(['/', '\\', '.', '~']) || place.is_some_and(Path::exists))
 }
 
 fn ambiguous(requested: &str, several: &[&Arc<Skill>]) -> Error {
@@ -195,6 +223,36 @@ mod tests {
         let error = resolve(&catalog, "same", None).unwrap_err();
         assert_eq!(error.code, Code::InvalidRequest);
         assert_eq!(error.message, "2 skills are named same: a, b; use an id");
+    }
+
+    #[test]
+    fn own_name_is_not_resolved_in_a_project() {
+        let mut catalog = catalog(&[("csv", "csv"), ("csv-v2", "other"), ("mine", "mine"), ("pdf", "pdf")]);
+        let own = catalog.roots[0].clone();
+        catalog.roots.push(skills_registry::Root { of_project: true, ..own });
+        for at in [0, 1, 3] {
+            catalog.entries[at].root = 1;
+        }
+        let shadowed = |id: &str, lost: &str, name: &str| skills_registry::Shadowed {
+            skill: Arc::new(crate::testing::skill(id, name)),
+            root: 0,
+            lost: skills_skill::SkillId::new(lost),
+            winner: "/other".into(),
+            identical: false,
+        };
+        catalog.shadowed = vec![shadowed("csv-v2@3f9a01c2", "csv-v2", "csv")];
+        let found =
+            |catalog: &Catalog, name: &str| resolve_own(catalog, name, None).map(|s| s.id.to_string());
+        for (name, id) in [("csv", "csv-v2@3f9a01c2"), ("csv-v2", "csv-v2@3f9a01c2"), ("mine", "mine")] {
+            assert_eq!(found(&catalog, name).as_deref(), Ok(id));
+        }
+        let error = found(&catalog, "pdf").unwrap_err();
+        assert!(error.code == Code::NotFound && error.message.contains("only in a project (pdf)"), "{error}");
+        // A copy in a root of lower precedence is not a second skill; another skill of the name is.
+        catalog.shadowed.push(shadowed("csv-v2@3f9a01c2.aaaaaa", "csv-v2", "csv"));
+        assert!(found(&catalog, "csv").is_ok());
+        catalog.shadowed.push(shadowed("pdf@11111111", "pdf", "csv"));
+        assert_eq!(found(&catalog, "csv").unwrap_err().code, Code::InvalidRequest);
     }
 
     #[test]

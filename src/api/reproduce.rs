@@ -3,23 +3,18 @@
 use serde_json::{Map, Value, json};
 
 use crate::AttachRequest;
-use skills_config::quoted;
+use skills_config::{arguments, option, quoted};
 
 /// The address at which `skills serve` listens unless it is given another.
 pub const DEFAULT_ADDRESS: &str = "http://127.0.0.1:8080";
 
 /// Returns the command line.
 pub fn cli(skill: &str, request: &AttachRequest) -> String {
-    let mut words = vec!["skills".to_owned(), "attach".to_owned(), quoted(skill)];
-    for (flag, value) in [("--target-type", &request.target_type), ("--target-ref", &request.target_ref)] {
-        words.push(flag.to_owned());
-        words.push(quoted(value));
-    }
-    for (name, value) in &request.inputs {
-        words.push("--input".to_owned());
-        words.push(quoted(&format!("{name}={}", spelt(value))));
-    }
-    words.join(" ")
+    let mut options =
+        vec![option("--target-type", &request.target_type), option("--target-ref", &request.target_ref)];
+    let inputs = request.inputs.iter();
+    options.extend(inputs.map(|(name, value)| option("--input", &format!("{name}={}", spelt(value)))));
+    format!("skills attach {}", arguments([skill], &options.join(" ")))
 }
 
 /// Returns the HTTP request to the service at this address, without a trailing `/`.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::skill_drift::SkillDrift;
-use skills_config::quoted;
+use skills_config::operands;
 use skills_session::{
     Active, BudgetedCatalog, Composed, ComposedPart, Entry, Fill, Form, Instructions, ListedEntry, PartKind,
     Settings, ToolError, ToolSpec,
@@ -481,7 +481,7 @@ impl AgentView {
         if self.composed.is_empty() {
             self.problems = vec![format!(
                 "the definition is not valid; `skills agents show {}` on the service's machine shows why",
-                quoted(&self.agent.id)
+                operands([self.agent.id.as_str()])
             )];
         }
     }

@@ -115,6 +115,26 @@ pub fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
+/// Quotes the last words of a command, none of which is an option, even if it begins with `-`.
+pub fn operands<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    arguments(words, "")
+}
+
+/// Quotes the operands of a command and puts them before its options, or after them if one begins with `-`.
+pub fn arguments<'a>(operands: impl IntoIterator<Item = &'a str>, options: &str) -> String {
+    let operands: Vec<&str> = operands.into_iter().collect();
+    let is_last = operands.iter().any(|word| word.starts_with('-'));
+    let line = operands.into_iter().map(quoted).collect::<Vec<_>>().join(" ");
+    let parts = if is_last { [options, "--", line.as_str()] } else { [line.as_str(), options, ""] };
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// Writes an option with its value, which may begin with `-`.
+pub fn option(name: &str, value: &str) -> String {
+    let separator = if value.starts_with('-') { '=' } else { ' ' };
+    format!("{name}{separator}{}", quoted(value))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,5 +204,13 @@ mod tests {
         let hostile = "a\u{1b}]0;x\u{7}\n'\\\u{202e}é";
         assert_eq!(quoted(hostile), r"$'a\x1b]0;x\x07\x0a\'\\\xe2\x80\xae\xc3\xa9'");
         assert_eq!(quoted("Größe 1"), "'Größe 1'");
+    }
+
+    #[test]
+    fn word_that_begins_with_a_dash_is_not_taken_for_an_option() {
+        assert_eq!([operands(["csv"]), operands(["--revoke"])], ["csv", "-- --revoke"]);
+        assert_eq!(operands(["a b", "-c"]), "-- 'a b' -c");
+        assert_eq!([arguments(["x"], "--add"), arguments(["-x"], "--add")], ["x --add", "--add -- -x"]);
+        assert_eq!([option("--domain", "a b"), option("--domain", "-x")], ["--domain 'a b'", "--domain=-x"]);
     }
 }

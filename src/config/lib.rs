@@ -18,7 +18,7 @@ mod values;
 
 pub use dirs::{Dirs, Env, expand, real_path, repository_root, shown};
 pub use error::{ConfigError, LocationInFile, reword_parser_error};
-pub use invocation::{Invocation, quoted};
+pub use invocation::{Invocation, arguments, operands, option, quoted};
 pub use load::{
     Arguments, Audience, Config, MAX_ERRORS_PER_FILE, MEMORY_STORE, MissingStore, PROJECT_FILE, PROJECT_KEYS,
     RootChoice, VARIABLES, check,

@@ -83,7 +83,10 @@ fn may_bind(context: &str, action: &str) -> bool {
 /// Environment variables with settings, each with its meaning.
 pub const VARIABLES: [(&str, &str); 16] = [
     ("SKILLS_CONFIG", "a configuration file to use instead of the default config.yaml"),
-    ("SKILLS_ROOTS", "folders, separated as in PATH; take precedence over the files"),
+    (
+        "SKILLS_ROOTS",
+        "folders, separated as in PATH; take precedence over the files; a relative one counts as a project's",
+    ),
     ("SKILLS_WATCH", "`true` or `false`"),
     ("SKILLS_THEME", "the name of a theme"),
     ("SKILLS_GLYPHS", "`auto`, `unicode` or `ascii`"),
@@ -561,15 +564,17 @@ impl Config {
     fn apply_environment(&mut self, env: &Env) -> Result<(), ConfigError> {
         if let Some(paths) = env.get("SKILLS_ROOTS") {
             let paths = std::env::split_paths(paths).filter(|path| !path.as_os_str().is_empty());
-            let root = |path: PathBuf| expand(&path.to_string_lossy(), &self.cwd, &self.dirs.home);
-            let roots: Vec<_> = paths
-                .map(|path| RootChoice {
-                    path: root(path),
+            let root = |path: PathBuf| {
+                let path = path.to_string_lossy();
+                RootChoice {
+                    path: expand(&path, &self.cwd, &self.dirs.home),
                     label: None,
                     project_label: None,
-                    of_project: false,
-                })
-                .collect();
+                    // In each project it is another folder.
+                    of_project: !is_absolute(&path),
+                }
+            };
+            let roots: Vec<_> = paths.map(root).collect();
             self.roots.splice(0..0, roots);
         }
         set(&mut self.watch, variable(env, "SKILLS_WATCH")?);
@@ -718,10 +723,14 @@ fn store_place(store: &str, folder: &Path, home: &Path) -> String {
     }
 }
 
+/// Returns whether a path in the environment does not depend on the working directory, which may be that of a project.
+fn is_absolute(path: &str) -> bool {
+    Path::new(path).is_absolute() || path == "~" || path.starts_with("~/")
+}
+
 /// Checks that the file of a store in the environment is not in the working directory, as that of another project.
 fn ensure_absolute_store(store: &str) -> Result<(), ConfigError> {
-    let file = store.strip_prefix("sqlite:").unwrap_or("/");
-    if Path::new(file).is_absolute() || file == "~" || file.starts_with("~/") {
+    if is_absolute(store.strip_prefix("sqlite:").unwrap_or("/")) {
         return Ok(());
     }
     let (name, value) = ("SKILLS_STORE".to_owned(), store.to_owned());

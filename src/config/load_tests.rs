@@ -62,13 +62,17 @@ fn roots_are_merged_nearest_first_relative_to_their_file() {
     let mut place = LocationInFile::new();
     place.user("roots:\n  - ~/mine\n  - {path: rel, label: relative}\n");
     place.write("repo/.skill-workbench.yaml", "roots: [skills]\n");
-    place.env.vars.insert("SKILLS_ROOTS".to_owned(), "x:/abs".to_owned());
+    place.env.vars.insert("SKILLS_ROOTS".to_owned(), "x:/abs:~/team".to_owned());
     let config = place.load(&Arguments { roots: vec!["../given".into()], ..Arguments::default() }).unwrap();
     let at = |path: &str| place.dir.path().join(path);
     let paths: Vec<_> = config.roots.iter().map(|root| root.path.clone()).collect();
     let rel = at("home/.config/skill-workbench/rel");
-    assert_eq!(paths, [at("repo/a/b/x"), "/abs".into(), at("repo/skills"), at("home/mine"), rel]);
-    assert_eq!(config.roots[4].label.as_deref(), Some("relative"));
+    let (team, mine) = (at("home/team"), at("home/mine"));
+    assert_eq!(paths, [at("repo/a/b/x"), "/abs".into(), team, at("repo/skills"), mine, rel]);
+    assert_eq!(config.roots[5].label.as_deref(), Some("relative"));
+    // The working directory may be that of a downloaded repository.
+    let of_project: Vec<bool> = config.roots.iter().map(|root| root.of_project).collect();
+    assert_eq!(of_project, [true, false, false, true, false, false]);
     assert_eq!(config.argument_roots, [at("repo/a/given")]);
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use skills_skill::{RejectedBundle, Skill, SkillId};
@@ -218,20 +218,35 @@ impl Catalog {
         }
     }
 
-    /// Returns the skill of the user with this name, if there is only one.
-    pub fn own_skill_named(&self, name: &str) -> Option<&Arc<Skill>> {
-        let is_own = |root: usize| self.roots.get(root).is_some_and(|root| !root.of_project);
-        let mut named = self.entries.iter().filter(|entry| is_own(entry.root) && entry.skill.name == name);
-        named.next().filter(|_| named.next().is_none()).map(|entry| &entry.skill)
+    /// Returns whether a root is one of the user's, not only of a project.
+    pub fn is_own_root(&self, root: usize) -> bool {
+        self.roots.get(root).is_some_and(|root| !root.of_project)
+    }
+
+    /// Returns whether a skill is in a root of the user.
+    pub fn is_own(&self, skill: &Skill) -> bool {
+        self.in_folder(&skill.root_dir).is_some_and(|(_, root)| self.is_own_root(root))
+    }
+
+    /// Returns every skill with its root and with the id that its folder has, in order of precedence.
+    pub fn candidates(&self) -> impl Iterator<Item = (&Arc<Skill>, usize, &SkillId)> {
+        let winners = self.entries.iter().map(|entry| (&entry.skill, entry.root, &entry.skill.id));
+        winners.chain(self.shadowed.iter().map(|loser| (&loser.skill, loser.root, &loser.lost)))
+    }
+
+    /// Returns the skills of the user with this name, as if there were no project: of those with one id the first.
+    pub fn own_skills_named(&self, name: &str) -> Vec<&Arc<Skill>> {
+        let mut seen: HashSet<&SkillId> = HashSet::default();
+        let own = self.candidates().filter(|(_, root, id)| self.is_own_root(*root) && seen.insert(*id));
+        own.map(|(skill, ..)| skill).filter(|skill| skill.name == name).collect()
     }
 
     /// Returns the skill of the user with this id, even if one of a project hides it.
     pub fn own_skill(&self, id: &str) -> Option<&Arc<Skill>> {
-        let is_own = |root: usize| self.roots.get(root).is_some_and(|root| !root.of_project);
-        let winner = self.entries.iter().find(|entry| is_own(entry.root) && entry.skill.id.as_str() == id);
-        let is_named = |shadowed: &Shadowed| shadowed.lost.as_str() == id || shadowed.skill.id.as_str() == id;
-        let shadowed = || self.shadowed.iter().find(|shadowed| is_own(shadowed.root) && is_named(shadowed));
-        winner.map(|entry| &entry.skill).or_else(|| shadowed().map(|shadowed| &shadowed.skill))
+        let winner = self.entry(id).filter(|entry| self.is_own_root(entry.root)).map(|entry| &entry.skill);
+        let is_named = |loser: &&Shadowed| loser.lost.as_str() == id || loser.skill.id.as_str() == id;
+        let mut losers = self.shadowed.iter().filter(|loser| self.is_own_root(loser.root));
+        winner.or_else(|| losers.find(is_named).map(|loser| &loser.skill))
     }
 
     /// Returns the winner with exactly that id, with its root.

@@ -20,7 +20,7 @@ use self::digest::CachedDigest;
 use self::file::Pins;
 use super::shipped;
 use skills_base::sync::MutexExt as _;
-use skills_config::{Config, quoted, real_path};
+use skills_config::{Config, operands, real_path};
 
 pub use self::digest::{BundleDigest, DigestError, FileKind, SeenFile, combined_digest};
 pub use self::file::Pin;
@@ -222,7 +222,7 @@ impl Trust {
         what: &str,
         name: &str,
     ) -> Option<String> {
-        let name = quoted(name);
+        let name = operands([name]);
         let changed = |files: &[String]| {
             format!(
                 "{what} changed since it was trusted ({}); review it and run `skills trust {name}` again",

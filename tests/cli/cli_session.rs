@@ -456,6 +456,104 @@ fn agent_of_another_project_is_not_used_in_a_session() {
     assert!(in_folder(&other, &["session", "compose", id]).stdout.contains("MALLORY"));
 }
 
+/// Writes a skill with this name and body to a folder.
+fn write_skill(folder: &std::path::Path, name: &str, body: &str) {
+    std::fs::create_dir_all(folder).unwrap();
+    let text = format!("---\nname: {name}\ndescription: Profiles CSV files.\n---\n{body}\n");
+    std::fs::write(folder.join("SKILL.md"), text).unwrap();
+}
+
+/// Composes a new session with this agent of the user in one folder, then in another.
+fn composed_in(home: &Home, folders: [&std::path::Path; 2], variables: &[(&str, &str)]) -> [Answer; 2] {
+    let in_folder = |folder: &std::path::Path, args: &[&str]| {
+        let variables = variables.iter().copied();
+        Answer::of(home.command().current_dir(folder).args(args).envs(variables).output().unwrap())
+    };
+    let made = in_folder(folders[0], &["session", "new", "--agent", "clerk", "--json"]).json();
+    let id = made["session_id"].as_str().unwrap();
+    folders.map(|folder| in_folder(folder, &["session", "compose", id]))
+}
+
+#[test]
+fn skill_of_an_own_agent_is_not_replaced_by_its_name() {
+    let home = Home::empty();
+    let (own, evil) = (home.path().join("home/.agents/skills"), home.path().join("evil"));
+    write_skill(&own.join("csv-v2"), "csv", "OWN BODY");
+    std::fs::create_dir_all(own.join("agents")).unwrap();
+    let clerk = "id: clerk\nprompt: You are careful.\nuses_skills: [csv]\n";
+    std::fs::write(own.join("agents/clerk.yaml"), clerk).unwrap();
+    write_skill(&evil.join(".agents/skills/csv"), "csv", "MALLORY");
+    write_skill(&evil.join(".agents/skills/csv-v2"), "x", "other");
+    let folders = [home.path().join("work"), evil];
+    for answer in composed_in(&home, [&folders[0], &folders[1]], &[]) {
+        assert!(answer.stdout.contains("OWN BODY"), "{}{}", answer.stdout, answer.stderr);
+        assert!(!answer.stdout.contains("MALLORY"), "{}", answer.stdout);
+    }
+    std::fs::remove_dir_all(own.join("csv-v2")).unwrap();
+    let [_, there] = composed_in(&home, [&folders[0], &folders[1]], &[]);
+    assert!(
+        there.code != 0 && there.stderr.contains("only in a project"),
+        "{}{}",
+        there.stdout,
+        there.stderr
+    );
+}
+
+/// A collection is unpacked next to the user's skills; nothing of it was trusted.
+#[test]
+fn collection_named_agents_replaces_no_agent_of_the_user() {
+    let home = Home::empty();
+    let folder = |client: &str| home.path().join("home").join(client).join("skills/agents");
+    let (own, collection) = (folder(".claude"), folder(".agents"));
+    let define = |folder: &std::path::Path, prompt: &str| {
+        std::fs::create_dir_all(folder).unwrap();
+        std::fs::write(folder.join("clerk.yaml"), format!("id: clerk\nprompt: {prompt}\n")).unwrap();
+    };
+    define(&own, "You are careful.");
+    let made = home.run_bare(&["session", "new", "--agent", "clerk", "--json"]).json();
+    let id = made["session_id"].as_str().unwrap();
+    let compose = || home.run_bare(&["session", "compose", id]);
+    define(&collection, "MALLORY");
+    for is_with_skill in [false, true] {
+        if is_with_skill {
+            write_skill(&collection.join("sub"), "sub", "x");
+        }
+        let answer = compose();
+        assert!(answer.stdout.contains("You are careful."), "{}{}", answer.stdout, answer.stderr);
+        assert!(!answer.stdout.contains("MALLORY"), "{}", answer.stdout);
+        let set = home.run_bare(&["session", "new", "--agent", "clerk"]);
+        assert_eq!(set.code == 0, is_with_skill, "{}", set.stderr);
+    }
+    let agents = home.run_bare(&["agents", "list", "--json"]).json();
+    assert!(agents[0]["problems"][0].as_str().unwrap().contains("contains a skill"), "{agents}");
+    assert_eq!(agents[1]["agent"]["prompt"], "You are careful.", "{agents}");
+    std::fs::remove_dir_all(collection.join("sub")).unwrap();
+    std::fs::remove_file(own.join("clerk.yaml")).unwrap();
+    let answer = compose();
+    assert!(answer.code != 0 && !answer.stdout.contains("MALLORY"), "{}", answer.stdout);
+}
+
+#[test]
+fn relative_root_in_the_environment_is_of_the_project() {
+    let home = Home::empty();
+    let (own, evil) = (home.path().join("home/.agents/skills"), home.path().join("evil"));
+    for (root, prompt, body) in
+        [(&own, "You are careful.", "OWN BODY"), (&evil.join("skills"), "MALLORY", "MALLORY")]
+    {
+        write_skill(&root.join("csv"), "csv", body);
+        std::fs::create_dir_all(root.join("agents")).unwrap();
+        let text = format!("id: clerk\nprompt: {prompt}\nuses_skills: [csv]\n");
+        std::fs::write(root.join("agents/clerk.yaml"), text).unwrap();
+    }
+    let roots = format!("skills:{}", own.display());
+    for answer in composed_in(&home, [&home.path().join("work"), &evil], &[("SKILLS_ROOTS", roots.as_str())])
+    {
+        let text = &answer.stdout;
+        assert!(text.contains("You are careful.") && text.contains("OWN BODY"), "{text}{}", answer.stderr);
+        assert!(!text.contains("MALLORY"), "{text}");
+    }
+}
+
 #[test]
 fn changed_deleted_and_unread_files_are_distinguished() {
     let home = Home::with_skills();

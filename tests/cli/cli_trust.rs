@@ -400,3 +400,12 @@ fn invalid_policy_denies_and_a_demo_has_none() {
     }
     assert_eq!(home.run_bare(&["--demo", "discover", "kubectl output to csv"]).code, 0);
 }
+
+#[test]
+fn id_like_an_option_is_an_operand_in_advice() {
+    let home = Home::with_skills();
+    home.skill("--revoke", "description: Books invoices.", "# Books\n");
+    home.file("--revoke/skill.yaml", "id: a\nversion: 1.0.0\nsteps:\n  - {id: go, uses: text.count}\n");
+    let refused = home.run(&["run", "--", "--revoke"]);
+    assert!(refused.stderr.contains("trust -- --revoke`"), "{}", refused.stderr);
+}

@@ -1,6 +1,6 @@
 //! The current skills, by the names that callers use.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::{Error, names};
@@ -21,9 +21,16 @@ impl Skills {
 
     /// Resolves a skill by id, unambiguous name, or location.
     pub(super) fn resolve(&self, requested: &str) -> Result<Arc<Skill>, Error> {
-        let catalog = self.registry.snapshot();
+        names::resolve(&self.registry.snapshot(), requested, Some(&self.place(requested)))
+    }
+
+    /// Like [`Self::resolve`], as if there were no project.
+    pub(super) fn resolve_own(&self, requested: &str) -> Result<Arc<Skill>, Error> {
+        names::resolve_own(&self.registry.snapshot(), requested, Some(&self.place(requested)))
+    }
+
+    fn place(&self, requested: &str) -> PathBuf {
         let place = self.config.cwd.join(requested);
-        let tidy = skills_config::expand(&place.to_string_lossy(), Path::new("/"), &self.config.dirs.home);
-        names::resolve(&catalog, requested, Some(&tidy))
+        skills_config::expand(&place.to_string_lossy(), Path::new("/"), &self.config.dirs.home)
     }
 }

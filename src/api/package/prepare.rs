@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{Code, Error, lint};
 use skills_base::files::{Entry, Folder, MAX_DEPTH, OpenError};
-use skills_config::quoted;
+use skills_config::option;
 use skills_registry::trust::{FileKind, SeenFile, combined_digest};
 use skills_skill::{Digest, RealPaths, Skill, SkillId, contract, is_main_file};
 
@@ -185,7 +185,7 @@ impl BundleFiles<'_> {
         if !self.allow.contains(&path)
             && let Some(why) = suspicion(&path, &bytes)
         {
-            let option = format!("--allow {}", quoted(&path));
+            let option = option("--allow", &path);
             let message = format!("{why}; remove it, or use {option} if it is not a secret");
             self.found("looks-like-a-secret", &path, &message);
         }

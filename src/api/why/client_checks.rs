@@ -9,7 +9,7 @@ use super::{
 use crate::client_view::shadowed_by;
 use crate::visibility::{Visibility, deciding_sources};
 use crate::{ClientView, ClientViewEntry, ClientViewState, HiddenCause};
-use skills_config::quoted;
+use skills_config::{arguments, quoted};
 use skills_discovery::contains_word;
 use skills_session::{ListedEntry, Truncation, without_description};
 use skills_skill::client::{one_blank, profile};
@@ -183,8 +183,8 @@ impl Examination<'_> {
         };
         let id = entry.skill_id.as_ref().map_or_else(|| path.display().to_string(), ToString::to_string);
         let evidence = format!("{evidence}; it lists another copy: {}", path.display());
-        let (id, client) = (quoted(&id), quoted(&view.client));
-        let help = format!("edit that copy, or see `skills why {id} --client {client}`");
+        let client = format!("--client {}", quoted(&view.client));
+        let help = format!("edit that copy, or see `skills why {}`", arguments([id.as_str()], &client));
         WhyCheck::fail(CheckKind::Folder, evidence, help)
     }
 

@@ -8,7 +8,7 @@ use crate::output::{
     TerminalCaps, TextStyle, byte_size, cells, counted, cut, estimate_sign, grouped, inflected, tokens, wrap,
 };
 use skills_api::{ComposedView, DiffLine, LevelSize, SessionSummary, SessionView, SkillDrift};
-use skills_config::{Invocation, quoted};
+use skills_config::{Invocation, arguments};
 use skills_session::{ComposedPart, Entry, Instructions, PartKind, Settings, Turn};
 use skills_skill::safe_text;
 use skills_skill::tokens::TokenCount;
@@ -92,11 +92,11 @@ pub fn session_view(
         .active
         .iter()
         .filter(|skill| view.drift.get(&skill.name).is_some_and(SkillDrift::needs_reload))
-        .map(|skill| quoted(&unescape(&skill.name)))
+        .map(|skill| unescape(&skill.name))
         .collect();
     if !changed.is_empty() {
-        let id = quoted(&view.session_id);
-        let line = called.completed(&format!("skills session load {id} {} --add", changed.join(" ")));
+        let operands = std::iter::once(&view.session_id).chain(&changed).map(String::as_str);
+        let line = called.completed(&format!("skills session load {}", arguments(operands, "--add")));
         let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&format!("reload: {line}"), look.color));
     }
     out.push('\n');

@@ -18,7 +18,7 @@ use crate::{
     AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Attached, Code, Error,
     content, reproduce,
 };
-use skills_config::quoted;
+use skills_config::operands;
 use skills_registry::Trust;
 use skills_runs::check_inputs;
 use skills_skill::contract::{Capability, StepAction};
@@ -187,7 +187,7 @@ impl Attachments {
 
         let invocation = skill.classification.invocation.value;
         if invocation == Invocation::Direct {
-            let id = quoted(skill.id.as_str());
+            let id = operands([skill.id.as_str()]);
             let message = format!("{} cannot be attached; run it with `skills run {id}`", skill.id);
             let allowed = vec![Invocation::Attach.to_string(), Invocation::Both.to_string()];
             let error = Error::new(Code::AttachInvalid, message);

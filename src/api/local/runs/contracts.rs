@@ -116,9 +116,9 @@ impl ContractIds {
     fn of(catalog: &Catalog) -> Self {
         let mut ids = Self::default();
         let mut seen = HashSet::new();
-        for (skill, root, id) in candidates(catalog) {
+        for (skill, root, id) in catalog.candidates() {
             let is_winner = skill.id == *id;
-            let is_own = is_own_root(catalog, root) && seen.insert(id);
+            let is_own = catalog.is_own_root(root) && seen.insert(id);
             if !(is_winner || is_own) || !skill.root_dir.join(FILE).is_file() {
                 continue;
             }
@@ -131,21 +131,6 @@ impl ContractIds {
         }
         ids
     }
-}
-
-/// Returns every skill with its root and with the id that its folder has, in order of precedence.
-fn candidates(catalog: &Catalog) -> impl Iterator<Item = (&Arc<Skill>, usize, &SkillId)> {
-    let winners = catalog.entries.iter().map(|entry| (&entry.skill, entry.root, &entry.skill.id));
-    winners.chain(catalog.shadowed.iter().map(|loser| (&loser.skill, loser.root, &loser.lost)))
-}
-
-fn is_own_root(catalog: &Catalog, root: usize) -> bool {
-    catalog.roots.get(root).is_some_and(|root| !root.of_project)
-}
-
-/// Returns whether a skill is in a root of the user, not of a project.
-pub(super) fn is_own(catalog: &Catalog, skill: &Skill) -> bool {
-    catalog.in_folder(&skill.root_dir).is_some_and(|(_, root)| is_own_root(catalog, root))
 }
 
 impl ByContractId {
@@ -220,7 +205,7 @@ impl Sources<'_> {
     /// missing or ambiguous.
     pub(super) fn pin(&self, read: &SkillContract, approval: Option<String>) -> Result<Plan, Error> {
         let refused: RefCell<Option<Error>> = RefCell::default();
-        let of_own = is_own(self.catalog, &read.skill);
+        let of_own = self.catalog.is_own(&read.skill);
         let refuse = |error: Error| {
             refused.borrow_mut().get_or_insert(error);
         };

@@ -21,7 +21,7 @@ use skills_base::canonical::digest_of;
 use skills_base::duration::MAX_SECONDS;
 use skills_base::files::open_regular;
 use skills_base::hex;
-use skills_config::{Config, quoted};
+use skills_config::{Config, operands};
 use skills_registry::Trust;
 use skills_registry::policy::PolicyResult;
 use skills_runs::{Caller as _, FieldProblem, Plan, check_inputs};
@@ -95,7 +95,7 @@ impl Plans {
             crate::work::run_blocking(move || {
                 let skill = plans.skills.resolve(&requested)?;
                 if skill.classification.invocation.value == Invocation::Attach {
-                    let id = quoted(skill.id.as_str());
+                    let id = operands([skill.id.as_str()]);
                     return Err(Error::new(
                         Code::InvalidRequest,
                         format!("{} can only be attached: use `skills attach {id}`", skill.id),
@@ -252,7 +252,7 @@ impl Plans {
     /// capability, without those that ship with this program: other machines have them elsewhere.
     fn current_definitions(&self, skill_id: &str, plan: &Plan) -> Result<BTreeMap<String, String>, Error> {
         let (capabilities, catalog) = (self.services.capabilities()?, self.skills.snapshot());
-        let of_own = catalog.by_id(skill_id).is_some_and(|skill| contracts::is_own(&catalog, skill));
+        let of_own = catalog.by_id(skill_id).is_some_and(|skill| catalog.is_own(skill));
         let changed = |what: String| {
             Err(Error::new(
                 Code::SkillChanged,
@@ -463,7 +463,7 @@ pub(super) fn allowed(skill: &SkillId, result: PolicyResult) -> Result<Option<St
         return Ok(result.require_approval);
     }
     let why = result.denied_by.unwrap_or_else(|| "no rule allows it".to_owned());
-    let id = quoted(skill.as_str());
+    let id = operands([skill.as_str()]);
     Err(Error::new(
         Code::Forbidden,
         format!("the policy forbids {skill}: {why} (skills policy explain {id})"),

@@ -16,7 +16,7 @@ use super::{capability_run, contracts, launch};
 use crate::policies::{self, PolicyFile};
 use crate::{Code, Error};
 use skills_base::audit::Recorder;
-use skills_config::quoted;
+use skills_config::operands;
 use skills_registry::policy::{Effect, Policy, PolicyResult, RequiredApprovals, SkillPath, SkillProperties};
 use skills_registry::{Catalog, Registry, SHIPPED, TrustState, is_shipped_id};
 use skills_runs::{Capabilities, CapabilityFolder, Engine, Plan};
@@ -167,7 +167,7 @@ impl Permissions {
                 None => catalog.by_id(skill_id).map(|skill| present(skill, None)),
             };
             add(own.unwrap_or_else(|| removed_subject(skill_id)));
-            let of_own = catalog.by_id(skill_id).is_some_and(|skill| contracts::is_own(&catalog, skill));
+            let of_own = catalog.by_id(skill_id).is_some_and(|skill| catalog.is_own(skill));
             for id in plan.skills.keys() {
                 let found = self.by_contract_id.find(&catalog, id, of_own).ok().flatten();
                 let found = found.map(|found| found.skill).or_else(|| catalog.by_id(id).cloned());
@@ -259,7 +259,7 @@ impl Permissions {
             "the `approvals` of the policy or the contract of {} require more than one confirmation by anyone, which a \
                 session cannot collect; run its contract instead (skills run {}): its gates collect them",
             skill.id,
-            quoted(skill.id.as_str())
+            operands([skill.id.as_str()])
         );
         Err(Error { reason: Some(json!({ "approvals": required })), ..Error::new(Code::Forbidden, message) })
     }

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use crate::local::skills::Skills;
 use crate::{AgentView, Code, Error, names};
 use skills_base::files::{Folder, OpenError};
-use skills_config::quoted;
+use skills_config::operands;
+use skills_registry::Catalog;
 use skills_session::{Agent, Settings, call_order, escape_tags, parse_agent};
 use skills_skill::{Digest, is_main_file};
 
@@ -16,10 +17,87 @@ const FOLDER: &str = "agents";
 const MAX_AGENT_BYTES: u64 = 1 << 20;
 
 /// The content of the agent folders.
+#[derive(Default)]
 struct Agents {
     found: Vec<AgentView>,
+    /// Agents of the user with the id of one in `found`.
+    others: Vec<AgentView>,
     /// Files that do not define an agent, under their names, with the reason as problem.
     unreadable: Vec<AgentView>,
+}
+
+impl Agents {
+    /// Adds an agent; the first of several with the same id is used.
+    fn add(&mut self, view: AgentView) {
+        let of_project = view.of_project;
+        // A project does not replace an agent of the user whose file cannot be read, either.
+        let of_user = self.unreadable.iter_mut().filter(|known| of_project && !known.of_project);
+        if let Some(known) =
+            self.found.iter_mut().chain(of_user).find(|known| known.agent.id == view.agent.id)
+        {
+            let what = if is_other_definition(known, &view) {
+                "and differs: remove or rename one of them"
+            } else {
+                "and is not used"
+            };
+            known.problems.push(format!("{} has the same id {what}", view.location.display()));
+            if !of_project {
+                self.others.push(view);
+            }
+            return;
+        }
+        self.found.push(view);
+    }
+
+    /// Returns the agent with this id.
+    ///
+    /// # Errors
+    /// Like [`AgentFolders::find`].
+    fn with_id(&self, id: &str) -> Result<&AgentView, Error> {
+        if let Some(found) = self.found.iter().find(|view| view.agent.id == id) {
+            if self.others.iter().any(|other| other.agent.id == id && is_other_definition(found, other)) {
+                let message = format!(
+                    "several folders define the agent {id} differently: remove or rename all but one of the files \
+                     that `skills agents show {}` names",
+                    operands([id])
+                );
+                return Err(Error::new(Code::InvalidConfiguration, message));
+            }
+            return Ok(found);
+        }
+        if let Some(view) = self.unreadable.iter().find(|view| view.agent.id == id) {
+            return Err(wrong(&view.location, id));
+        }
+        let near = names::near(id, self.found.iter().map(|view| view.agent.id.as_str()));
+        let message = format!("agent `{id}` not found; `skills agents list` lists agents");
+        Err(Error { suggestions: near, ..Error::new(Code::NotFound, message) })
+    }
+
+    /// Returns the agent with this id from the file with this digest of its path.
+    ///
+    /// # Errors
+    /// Like [`Self::with_id`]; `invalid_configuration` if only other files define the agent.
+    fn from_file(&self, id: &str, file: Digest) -> Result<AgentView, Error> {
+        let mut all = self.found.iter().chain(&self.others);
+        let is_set = |view: &&AgentView| view.agent.id == id && digest_of_path(&view.location) == file;
+        if let Some(found) = all.find(is_set) {
+            return Ok(found.clone());
+        }
+        self.with_id(id)?;
+        let message = format!(
+            "the agent {id} of this session was set from another file, which does not exist here: set the agent of the \
+             session again to use this one"
+        );
+        Err(Error::new(Code::InvalidConfiguration, message))
+    }
+}
+
+/// Returns whether two files of the user in different folders define an agent differently: one of them may be a download.
+fn is_other_definition(known: &AgentView, other: &AgentView) -> bool {
+    !known.of_project
+        && !other.of_project
+        && known.location.parent() != other.location.parent()
+        && known.definition != other.definition
 }
 
 fn unreadable(location: PathBuf, of_project: bool, definition: Option<String>, why: String) -> AgentView {
@@ -38,7 +116,7 @@ impl AgentFolders {
     /// Returns every agent by id; of several with the same id the first, which states the others as problems. A file that
     /// cannot be read is listed with the reason, under its file name.
     pub(super) fn views(&self) -> Vec<AgentView> {
-        let Agents { mut found, unreadable } = self.found();
+        let Agents { mut found, unreadable, .. } = self.found();
         for view in unreadable {
             if !found.iter().any(|known| known.agent.id == view.agent.id) {
                 found.push(view);
@@ -49,97 +127,98 @@ impl AgentFolders {
     }
 
     fn found(&self) -> Agents {
-        let catalog = self.skills.registry.snapshot();
-        let (mut found, mut refused): (Vec<AgentView>, Vec<AgentView>) = (Vec::new(), Vec::new());
+        let (mut agents, catalog) = (Agents::default(), self.skills.snapshot());
         for (above, of_project) in self.places() {
             // As with bundles, a link is followed if it stays beneath the root.
             let Ok(opened) = Folder::follow(&above) else { continue };
+            let folder = above.join(FOLDER);
             let names = match definitions(&opened) {
                 Ok(names) => names,
                 Err(OpenError::NotFound { .. }) => continue,
                 Err(refusal) => {
-                    refused.push(unreadable(above.join(FOLDER), of_project, None, refusal.to_string()));
+                    agents.unreadable.push(unreadable(folder, of_project, None, refusal.to_string()));
                     continue;
                 }
             };
+            // The author of a collection of that name is not the user.
+            if !of_project
+                && !names.is_empty()
+                && let Some(skill) = skill_below(&catalog, &folder)
+            {
+                let why = format!("not a folder of agents, because it contains a skill: {}", skill.display());
+                agents.unreadable.push(unreadable(folder, of_project, None, why));
+                continue;
+            }
             for name in names {
                 let location = above.join(&name);
                 let source = match opened.read_text(&name, MAX_AGENT_BYTES) {
                     Ok(source) => source,
                     Err(refusal) => {
-                        refused.push(unreadable(location, of_project, None, refusal.to_string()));
+                        agents.unreadable.push(unreadable(location, of_project, None, refusal.to_string()));
                         continue;
                     }
                 };
                 let agent = match parse_agent(&source) {
                     Ok(agent) => agent,
                     Err(why) => {
-                        refused.push(unreadable(location, of_project, Some(source), why));
+                        agents.unreadable.push(unreadable(location, of_project, Some(source), why));
                         continue;
                     }
                 };
-                // A project does not replace an agent of the user whose file cannot be read, either.
-                let of_user = refused.iter_mut().filter(|known| of_project && !known.of_project);
-                if let Some(known) = found.iter_mut().chain(of_user).find(|known| known.agent.id == agent.id)
-                {
-                    known.problems.push(format!("{} has the same id and is not used", location.display()));
-                    continue;
-                }
-                let problems = agent
-                    .uses_skills
-                    .iter()
-                    .filter(|name| catalog.by_id(name).is_none() && self.skills.resolve(name).is_err())
-                    .map(|name| format!("it uses the skill {name}, which does not exist"))
-                    .collect();
+                let problems = self.problems(&agent, of_project);
                 let (composed, definition) = (call_order(Some(&agent)), Some(source));
-                found.push(AgentView { agent, location, of_project, definition, problems, composed });
+                agents.add(AgentView { agent, location, of_project, definition, problems, composed });
             }
         }
-        Agents { found, unreadable: refused }
+        agents
+    }
+
+    /// Returns what is wrong with the skills of an agent.
+    fn problems(&self, agent: &Agent, of_project: bool) -> Vec<String> {
+        let problem = |name: &String| {
+            let found = self.skills.resolve(name);
+            if of_project {
+                return found.is_err().then(|| format!("it uses the skill {name}, which does not exist"));
+            }
+            self.skills.resolve_own(name).err()?;
+            let why = if found.is_ok() { "is not among your own" } else { "does not exist" };
+            Some(format!("it uses the skill {name}, which {why}"))
+        };
+        agent.uses_skills.iter().filter_map(problem).collect()
     }
 
     /// Returns the agent of a session as its calls use it: without our tags in the text of a project, and with the user's
     /// own skills in an agent of the user; none if no agent is set.
     ///
     /// # Errors
-    /// Like [`Self::find`]; `invalid_configuration` if the agent was set from another file, and this one is of a project.
+    /// Like [`Self::find`]; `invalid_configuration` if the agent was set from another file. Like
+    /// [`Skills::resolve_own`] for the skills of an agent of the user.
     pub(super) fn of_session(&self, settings: &Settings) -> Result<Option<Agent>, Error> {
         let Some(id) = &settings.agent else { return Ok(None) };
-        let AgentView { agent, location, of_project, .. } = self.find(id)?;
-        if !of_project {
-            let catalog = self.skills.snapshot();
-            let own = |name: &String| {
-                let skill = catalog.own_skill(name).or_else(|| catalog.own_skill_named(name));
-                skill.map_or_else(|| name.clone(), |skill| skill.id.to_string())
-            };
-            return Ok(Some(Agent { uses_skills: agent.uses_skills.iter().map(own).collect(), ..agent }));
+        let agents = self.found();
+        let view = settings
+            .agent_file
+            .map_or_else(|| agents.with_id(id).cloned(), |file| agents.from_file(id, file));
+        let AgentView { agent, of_project, .. } = view?;
+        if of_project {
+            let (prompt, instructions) = (escape_tags(&agent.prompt), escape_tags(&agent.instructions));
+            return Ok(Some(Agent { prompt, instructions, ..agent }));
         }
-        if settings.agent_file.as_ref().is_some_and(|file| *file != digest_of_path(&location)) {
-            let message = format!(
-                "the agent {id} of this session is that of another project, not the one here: set the agent of the \
-                 session again to use this one"
-            );
-            return Err(Error::new(Code::InvalidConfiguration, message));
-        }
-        let (prompt, instructions) = (escape_tags(&agent.prompt), escape_tags(&agent.instructions));
-        Ok(Some(Agent { prompt, instructions, ..agent }))
+        let own = |name: &String| {
+            let found = self.skills.resolve_own(name).map(|skill| skill.id.to_string());
+            found.map_err(|error| Error { message: format!("agent {id}: {}", error.message), ..error })
+        };
+        let uses_skills = agent.uses_skills.iter().map(own).collect::<Result<Vec<_>, Error>>()?;
+        Ok(Some(Agent { uses_skills, ..agent }))
     }
 
     /// Returns the agent with this id.
     ///
     /// # Errors
-    /// Returns `not_found` with similar ids; `invalid_configuration` for a file of that name that cannot be read.
+    /// Returns `not_found` with similar ids; `invalid_configuration` for a file of that name that cannot be read, and if
+    /// several folders of the user define the agent differently.
     pub(super) fn find(&self, id: &str) -> Result<AgentView, Error> {
-        let Agents { found: all, unreadable } = self.found();
-        let near = names::near(id, all.iter().map(|view| view.agent.id.as_str()));
-        if let Some(found) = all.into_iter().find(|view| view.agent.id == id) {
-            return Ok(found);
-        }
-        if let Some(view) = unreadable.iter().find(|view| view.agent.id == id) {
-            return Err(wrong(&view.location, id));
-        }
-        let message = format!("agent `{id}` not found; `skills agents list` lists agents");
-        Err(Error { suggestions: near, ..Error::new(Code::NotFound, message) })
+        self.found().with_id(id).cloned()
     }
 
     /// Returns the ids of the skills that an agent is limited to; unknown names are returned as written.
@@ -170,6 +249,13 @@ pub(super) fn digest_of_path(location: &Path) -> Digest {
     Digest::of(location.as_os_str().as_encoded_bytes())
 }
 
+/// Returns the file of a skill below a folder, if there is one.
+fn skill_below<'a>(catalog: &'a Catalog, folder: &Path) -> Option<&'a Path> {
+    let skills = catalog.all_skills().map(|skill| &skill.location);
+    let mut files = skills.chain(catalog.aliases.iter().map(|alias| &alias.location));
+    files.find(|file| file.starts_with(folder)).map(PathBuf::as_path)
+}
+
 /// The paths of the files that may define an agent.
 fn definitions(above: &Folder) -> Result<Vec<String>, OpenError> {
     let mut names: Vec<String> = above.entries(FOLDER)?.into_iter().map(|entry| entry.name).collect();
@@ -187,7 +273,10 @@ fn definitions(above: &Folder) -> Result<Vec<String>, OpenError> {
 
 /// Returns the error for a file that does not define an agent, without an excerpt: a caller of a service may not see it.
 fn wrong(location: &Path, id: &str) -> Error {
-    let message =
-        format!("agent {} is not valid; `skills agents show {}` shows why", location.display(), quoted(id));
+    let message = format!(
+        "agent {} is not valid; `skills agents show {}` shows why",
+        location.display(),
+        operands([id])
+    );
     Error::new(Code::InvalidConfiguration, message)
 }

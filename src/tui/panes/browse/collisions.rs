@@ -10,7 +10,7 @@ use crate::overlay::DescriptionEdit;
 use crate::pane::Effect;
 use crate::widgets::Scroll;
 use skills_api::{CollisionReport, Error};
-use skills_config::quoted;
+use skills_config::operands;
 use skills_discovery::{Collision, PairReport};
 use skills_registry::Catalog;
 use skills_skill::SkillId;
@@ -302,7 +302,7 @@ impl Map {
             Action::Copy => {
                 let (row, column) = self.pair()?;
                 vec![Effect::CopyCommand(
-                    format!("skills collisions {} {}", quoted(row.as_str()), quoted(column.as_str())),
+                    format!("skills collisions {}", operands([row.as_str(), column.as_str()])),
                     "command line".to_owned(),
                 )]
             }

@@ -2,12 +2,12 @@
 
 use super::skill_list::ShownBundle;
 use crate::pane::{Effect, Picker, PickerKind};
-use skills_config::quoted;
+use skills_config::operands;
 
 /// Returns what of a bundle can be copied.
 pub(super) fn choices(bundle: ShownBundle<'_>) -> Picker {
     let entry = bundle.entry;
-    let line = format!("skills describe {}", quoted(entry.id.as_str()));
+    let line = format!("skills describe {}", operands([entry.id.as_str()]));
     let mut choices = vec![
         ("id".to_owned(), "id".to_owned(), entry.id.to_string()),
         ("cli".to_owned(), "command line".to_owned(), line),
@@ -25,7 +25,7 @@ pub(super) fn copy(bundle: ShownBundle<'_>, what: &str) -> Option<Effect> {
     match what {
         "id" => Some(Effect::Copy(entry.id.to_string(), "id".to_owned())),
         "cli" => {
-            let line = format!("skills describe {}", quoted(entry.id.as_str()));
+            let line = format!("skills describe {}", operands([entry.id.as_str()]));
             Some(Effect::CopyCommand(line, "command line".to_owned()))
         }
         "location" => skill.map(|s| Effect::Copy(s.location.display().to_string(), "location".to_owned())),

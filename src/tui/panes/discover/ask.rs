@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::listing::PAGE_SIZE;
 use crate::action::Action;
 use skills_api::{Error, IndexProgress};
-use skills_config::quoted;
+use skills_config::{arguments, option};
 use skills_discovery::{Answer, Policy, Request};
 use skills_registry::ScanProgress;
 use skills_skill::Role;
@@ -72,20 +72,20 @@ impl Options {
 
     /// Returns the equivalent command line.
     pub fn command_line(&self, intent: &str) -> String {
-        let mut line = format!("skills discover {} --explain", quoted(intent));
+        let mut options = "--explain".to_owned();
         if self.policy == Policy::Strict {
-            line.push_str(" --policy strict");
+            options.push_str(" --policy strict");
         }
         if let Some(role) = self.role {
-            line = format!("{line} --role {role}");
+            options = format!("{options} --role {role}");
         }
         if let Some(domain) = &self.domain {
-            line = format!("{line} --domain {}", quoted(domain));
+            options = format!("{options} {}", option("--domain", domain));
         }
         if !self.with_body {
-            line.push_str(" --no-body");
+            options.push_str(" --no-body");
         }
-        line
+        format!("skills discover {}", arguments([intent], &options))
     }
 }
 

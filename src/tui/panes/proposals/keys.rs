@@ -13,7 +13,7 @@ use crate::pane::{Draw, Effect, Message, Pane, PaneId};
 use crate::theme::Role;
 use crate::widgets::shown;
 use skills_api::{ProposalState, ProposalView};
-use skills_config::quoted;
+use skills_config::operands;
 
 impl Pane for Proposals {
     fn id(&self) -> PaneId {
@@ -150,8 +150,11 @@ impl Pane for Proposals {
                 id.map(|id| Effect::Copy(id, "the id of the proposal".to_owned())).into_iter().collect()
             }
             Action::CopyAs => {
-                let line =
-                    self.list.selected.as_ref().map(|id| format!("skills proposals show {}", quoted(id)));
+                let line = self
+                    .list
+                    .selected
+                    .as_ref()
+                    .map(|id| format!("skills proposals show {}", operands([id.as_str()])));
                 line.map(|line| Effect::CopyCommand(line, "the command".to_owned())).into_iter().collect()
             }
             _ => return None,
