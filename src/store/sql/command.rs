@@ -322,7 +322,7 @@ async fn resume<T: Tx>(tx: &T, run: &RunId, head: u64, to: Option<u64>) -> Resul
     let number = to.unwrap_or(head);
     let checkpoint = checkpoints::read_checkpoint(tx, run, number).await?;
     let sql = format!(
-        "UPDATE steps SET superseded = 1 WHERE run = ?1 AND step NOT IN {}",
+        "UPDATE steps SET superseded = 1 WHERE run = ?1 AND superseded = 0 AND step NOT IN {}",
         dialect::texts(T::POSTGRES, "?2")
     );
     tx.post("supersede steps", &sql, values![run, encode(&checkpoint.done)?]).await?;
