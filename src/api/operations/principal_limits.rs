@@ -51,8 +51,8 @@ const HUGE_RESPONSES: Limit = Limit { what: "very large responses", running: 2, 
 const LARGE_READS: Limit = Limit { what: "reads of complete runs and sessions", running: 4, waiting: 60 };
 /// Number of runs above which a page of a list is a large read: each may have 15 KB.
 const LONG_RUN_LIST: u64 = 100;
-/// Complete runs that are read to be returned to a caller that waited for them, or found them by an idempotency key.
-/// Separate, because these calls hold permits that readers wait for. All calls in progress may wait: they are limited
+/// Complete runs that are read to be returned to a caller that waited for them, found them by an idempotency key, or sent
+/// them a command. Separate, because these calls hold permits that readers wait for. All calls in progress may wait: they are limited
 /// themselves, and the result of a change is not withheld.
 const RETURNED_RUNS: Limit = Limit { what: "returned runs", running: 4, waiting: 4096 };
 /// Complete results of tools, which the protocol keeps as a tree and as text.

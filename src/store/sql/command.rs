@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::integrity::{damage, digest};
-use super::rows::{append, apply, as_of, get, json as encode, moved, own_steps, run_snapshot, signed};
+use super::rows::{append, apply, as_of, get_short, json as encode, moved, own_steps, run_snapshot, signed};
 use super::{Tx, checkpoints, dialect, failed, read, values};
 use crate::{
     CommandEffect, CommandOutcome, DecisionRecord, EventKind, NewEvent, Precondition, RecordedDecision,
@@ -28,7 +28,7 @@ pub(crate) async fn command<T: Tx>(
     run: &RunId,
     request: &CommandRequest,
 ) -> Result<CommandOutcome, StoreError> {
-    let (recorded, replays) = get(tx, run).await?;
+    let (recorded, replays) = get_short(tx, run).await?;
     let now_ms = tx.now().await?.wall_ms;
     let due = recorded.expires_ms.is_some_and(|at| at <= now_ms);
     let before = match request.command {
@@ -73,7 +73,7 @@ pub(crate) async fn command<T: Tx>(
     apply(tx, &before, &next, decided, now_ms).await?;
     let is_endorsed = matches!(&next, Transition::Move { gate: Some(Gate::Human { .. }), .. });
     let mut events = record(tx, run, request, &command, before, is_endorsed, now_ms).await?;
-    let after = get(tx, run).await?.0;
+    let after = get_short(tx, run).await?.0;
     if after.paused && after.state == RunState::Pending {
         events.push(moved(EventKind::RunHeld, json!({})));
     }
@@ -131,6 +131,7 @@ async fn record<T: Tx>(
                 data["head_before"] = json!(before.head);
             }
             if let Some(corrected) = &request.payload {
+                let before = RunRecord { inputs: read_inputs(tx, run).await?, ..before };
                 data["corrected_inputs"] = corrected.clone();
                 // Only the corrected fields: their previous values are stored nowhere else.
                 data["inputs_before"] = corrected
@@ -227,7 +228,7 @@ pub(crate) async fn annotate<T: Tx>(
     events: &[NewEvent],
     requires: Option<&Precondition>,
 ) -> Result<RunRecord, StoreError> {
-    let (before, _) = get(tx, run).await?;
+    let (before, _) = get_short(tx, run).await?;
     let is_met = match requires {
         None => true,
         Some(Precondition::AssignedTo(expected)) => {
@@ -264,13 +265,13 @@ pub(crate) async fn annotate<T: Tx>(
     tx.post(action, sql, values![run, encode(&options)?]).await?;
     let now_ms = tx.now().await?.wall_ms;
     append(tx, run, events, now_ms).await?;
-    let (after, replays) = get(tx, run).await?;
+    let (after, replays) = get_short(tx, run).await?;
     Ok(as_of(after, replays, now_ms))
 }
 
 /// Records that a wait has expired.
 async fn expire<T: Tx>(tx: &T, run: &RunId) -> Result<RunRecord, StoreError> {
-    let expiry = get(tx, run).await?.0.options.on_expiry;
+    let expiry = get_short(tx, run).await?.0.options.on_expiry;
     let request =
         CommandRequest { command: Command::Expire(expiry), record: None, head: None, payload: None };
     Ok(Box::pin(command(tx, run, &request)).await?.run)
@@ -357,6 +358,12 @@ async fn record_resumer<T: Tx>(tx: &T, run: &RunId, by: Option<&str>) -> Result<
         None => options.remove("resumed_by"),
     };
     tx.post(action, "UPDATE runs SET options = ?2 WHERE id = ?1", values![run, encode(&options)?]).await
+}
+
+/// Returns the inputs of a run, null if they cannot be read.
+async fn read_inputs<T: Tx>(tx: &T, run: &RunId) -> Result<Value, StoreError> {
+    let row = tx.find("read inputs", "SELECT inputs FROM runs WHERE id = ?1", values![run]).await?;
+    Ok(row.and_then(|row| row.json(0).ok()).unwrap_or_default())
 }
 
 /// Merges corrected inputs into the run's own: a named field is replaced, the others are kept.

@@ -819,7 +819,7 @@ async fn complete_tool_results_are_computed_one_at_a_time() {
     assert!(ask(true).await.contains("structuredContent"));
 }
 
-/// A repeated launch of a few bytes, or a wait for a run that has ended, holds the complete run.
+/// A repeated launch of a few bytes, a wait for a run that has ended, or a command on it holds the complete run.
 #[tokio::test(flavor = "multi_thread")]
 async fn four_large_runs_of_a_principal_are_returned_at_a_time() {
     let test_server = TestServer::open().await;
@@ -835,7 +835,9 @@ async fn four_large_runs_of_a_principal_are_returned_at_a_time() {
     let launch = json!({ "skill_id": "ledger", "inputs": inputs, "idempotency_key": "large" });
     let launched = call("skill.execute_async", &caller(), &launch).await;
     let wait = json!({ "run_id": launched["run"]["id"] });
-    for (name, arguments) in [("skill.execute_async", &launch), ("run.settle", &wait)] {
+    let assign = json!({ "run_id": launched["run"]["id"], "to": "kim" });
+    let calls = [("skill.execute_async", &launch), ("run.settle", &wait), ("run.assign", &assign)];
+    for (name, arguments) in calls {
         let unsent: Vec<Caller> = (0..4).map(|_| caller()).collect();
         for caller in &unsent {
             call(name, caller, arguments).await;
@@ -845,6 +847,12 @@ async fn four_large_runs_of_a_principal_are_returned_at_a_time() {
         assert!(tokio::time::timeout(Duration::from_millis(200), &mut waiting).await.is_err(), "{name}");
         drop(unsent);
         waiting.await;
+    }
+    let note = json!({ "run_id": launched["run"]["id"], "to": "kim", "note": "x" });
+    for arguments in [&assign, &note] {
+        let assigned = call("run.assign", &caller(), arguments).await;
+        let account = assigned["run"]["inputs"]["account"].as_str();
+        assert_eq!(account.map(str::len), Some(1_900_000), "the answer is complete");
     }
 }
 
