@@ -856,6 +856,35 @@ async fn four_large_runs_of_a_principal_are_returned_at_a_time() {
     }
 }
 
+/// Each correction of a large input is an event with both values.
+#[tokio::test(flavor = "multi_thread")]
+async fn trace_ends_at_its_maximum_size() {
+    let test_server = TestServer::open().await;
+    let service = Service { core: test_server.core.clone() as _, sessions: test_server.core.clone() as _ };
+    let call = async |name: &str, arguments: Value| {
+        operation(name).unwrap().call(&service, &Caller::anyone(), arguments).await.unwrap()
+    };
+    let inputs = json!({ "name": "wrong.csv" });
+    let launch = json!({ "skill_id": "upload", "inputs": inputs, "idempotency_key": "corrected" });
+    let run = call("skill.execute_async", launch.clone()).await["run"]["id"].clone();
+    let wait = json!({ "run_id": run });
+    assert_eq!(call("run.settle", wait.clone()).await["state"], "failed");
+    for (name, state) in [("x".repeat(5_000_000), "failed"), ("right.csv".to_owned(), "completed")] {
+        call("run.resume", json!({ "run_id": run, "inputs": { "name": name } })).await;
+        assert_eq!(call("run.settle", wait.clone()).await["state"], state);
+    }
+    let mut traced = launch;
+    traced["include_trace"] = json!(true);
+    let executed = call("skill.execute", traced).await;
+    assert_eq!((&executed["run"]["id"], &executed["trace_truncated"]), (&run, &json!(true)));
+    let trace = executed["trace"].as_array().unwrap();
+    assert_eq!(trace.iter().filter(|event| event["kind"] == "run.resumed").count(), 1);
+    let small = json!({ "skill_id": "upload", "inputs": { "name": "right.csv" }, "include_trace": true });
+    let executed = call("skill.execute", small).await;
+    assert_eq!(executed["trace"].as_array().unwrap().last().unwrap()["kind"], "run.completed");
+    assert_eq!(executed["trace_truncated"], json!(null));
+}
+
 /// A folder of a bundle can have a name that no JSON can have: git and archives create them.
 #[tokio::test(flavor = "multi_thread")]
 async fn non_utf8_path_does_not_break_a_response() {
