@@ -3,7 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::integrity::{damage, digest};
-use super::rows::{append, apply, as_of, get_short, json as encode, moved, own_steps, run_snapshot, signed};
+use super::rows::{
+    append, apply, as_of, get_short, json as encode, moved, own_steps, run_snapshot, signed, write_events,
+};
 use super::{Tx, checkpoints, dialect, failed, read, values};
 use crate::{
     CommandEffect, CommandOutcome, DecisionRecord, EventKind, NewEvent, Precondition, RecordedDecision,
@@ -261,10 +263,12 @@ pub(crate) async fn annotate<T: Tx>(
     }
     let options: RunOptions = serde_json::from_value(options)
         .map_err(|e| StoreError::InvalidRequest(format!("invalid options of run {run}: {e}")))?;
-    let sql = "UPDATE runs SET options = ?2 WHERE id = ?1";
-    tx.post(action, sql, values![run, encode(&options)?]).await?;
+    // One statement for both, because each writes the row again, with all its values.
+    let sql = "UPDATE runs SET options = ?3, events = events + ?2 WHERE id = ?1 RETURNING events - ?2 + 1";
+    let numbered = tx.find(action, sql, values![run, events.len(), encode(&options)?]).await?;
+    let first: i64 = numbered.ok_or_else(|| StoreError::NoRun(run.clone()))?.take(0)?;
     let now_ms = tx.now().await?.wall_ms;
-    append(tx, run, events, now_ms).await?;
+    write_events(tx, run, first, events, now_ms).await?;
     let (after, replays) = get_short(tx, run).await?;
     Ok(as_of(after, replays, now_ms))
 }
