@@ -9,6 +9,7 @@ use super::{
     ContractView, Error, LaunchRequest, Launched, LocalFiles, NewArtifact, RunCommand, RunDetail,
     SessionAccess, StoredArtifact, TargetChoice,
 };
+use skills_base::memory::value_bytes;
 use skills_skill::AttachTarget;
 use skills_store::{RecordedDecision, RunEvent, RunFilter, RunId, RunPage, RunRecord};
 
@@ -189,20 +190,28 @@ pub trait RunClient: Send + Sync + 'static {
     ) -> Result<CapabilityExplanation, Error>;
 }
 
-/// Returns at most `max` events of a run, from its first one.
+/// Returns the first events of a run, as many as a response contains and whose data takes at most `max_bytes` of memory,
+/// at least one; and whether there are more.
 pub async fn first_events(
     client: &(impl RunClient + ?Sized),
     run: &str,
-    max: usize,
-) -> Result<Vec<RunEvent>, Error> {
-    let mut events: Vec<RunEvent> = Vec::new();
-    while events.len() < max {
+    max_bytes: usize,
+) -> Result<(Vec<RunEvent>, bool), Error> {
+    let (mut events, mut bytes): (Vec<RunEvent>, usize) = (Vec::new(), 0);
+    loop {
         let after = events.last().map_or(0, |event| event.number);
-        let page = client.run_events(Some(run), after, max - events.len(), 0).await?;
+        // One more, to know whether it exists.
+        let limit = RunDetail::MAX_EVENTS.saturating_sub(events.len()).max(1);
+        let page = client.run_events(Some(run), after, limit, 0).await?;
         if page.is_empty() {
-            break;
+            return Ok((events, false));
         }
-        events.extend(page);
+        for event in page {
+            bytes = bytes.saturating_add(value_bytes(&event.event.data));
+            if events.len() == RunDetail::MAX_EVENTS || (bytes > max_bytes && !events.is_empty()) {
+                return Ok((events, true));
+            }
+            events.push(event);
+        }
     }
-    Ok(events)
 }

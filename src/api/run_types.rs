@@ -383,6 +383,10 @@ pub struct RunDetail {
 impl RunDetail {
     /// Maximum number of its checkpoints in a response.
     pub const MAX_CHECKPOINTS: usize = 1000;
+    /// Maximum number of its events in a response.
+    pub const MAX_EVENTS: usize = 10_000;
+    /// Maximum memory for the data of its events in a response, in bytes.
+    pub const MAX_EVENT_BYTES: usize = 8 << 20;
 
     /// Returns the number of the last checkpoint before those in the response, if there are any.
     pub fn earlier_checkpoint(&self) -> Option<u64> {

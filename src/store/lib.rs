@@ -172,7 +172,8 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// A decision that is already recorded and answers no pending question changes nothing, and the outcome contains
     /// the record. After a wait has expired, the state after its expiry applies: a decision on it is refused, and a
-    /// command that is applied records the expiry first.
+    /// command that is applied records the expiry first. The run of the outcome is without inputs, contents of its
+    /// target and outputs that are too long for a list.
     ///
     /// # Errors
     /// Returns [`StoreError::AlreadyDecided`] if the step was decided differently, and [`StoreError::Refused`].
@@ -302,7 +303,8 @@ pub trait Store: Send + Sync + 'static {
     async fn purge_states(&self, states: &[RunState], before_ms: i64) -> Result<u64, StoreError>;
 
     /// Merges fields into the options of a run (`null` removes one) and appends events, in one transaction. For
-    /// properties on which no state depends: its title, labels, assignee. With a precondition, only if that holds.
+    /// properties on which no state depends: its title, labels, assignee. With a precondition, only if that holds. The
+    /// run is returned as by [`Self::command`].
     ///
     /// # Errors
     /// Returns [`StoreError::NoRun`]; [`StoreError::AssignmentConflict`] or [`StoreError::PreconditionFailed`]; [`StoreError::InvalidRequest`] for

@@ -480,6 +480,7 @@ pub struct RecordedDecision {
 /// The result of a command, as its transaction saw it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommandOutcome {
+    /// Without inputs, contents of its target and outputs that are too long for a list.
     pub run: RunRecord,
     /// The state it had before.
     pub before: RunState,

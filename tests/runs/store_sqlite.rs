@@ -5,9 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::json;
-use skills_model::{Command, RunState, Verdict};
+use skills_model::{Command, RunState, Verdict, WorkerReport};
 use skills_store::{
-    Counts as _, Launch, RunFilter, RunId, Sessions as _, Sqlite, Store, StoreError, Unavailability,
+    Counts as _, Launch, RunFilter, RunId, Sessions as _, Sqlite, StepRecord, StepStatus, Store, StoreError,
+    Unavailability, WorkerId,
 };
 use store_kit::Time;
 
@@ -267,6 +268,37 @@ async fn deadline_that_overflowed_is_ignored() {
     assert_eq!(listed.iter().map(|run| run.expires_ms).collect::<Vec<_>>(), [None]);
     let canceled = store.command(&run, Command::Cancel, None, None, None).await.unwrap();
     assert_eq!((canceled.run.state, canceled.run.expires_ms), (RunState::Canceled, None));
+}
+
+/// The steps of each attempt may have megabytes, and other writes wait for those of a resume.
+#[tokio::test]
+async fn resume_writes_no_steps_of_earlier_attempts() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    let store = open(&path).unwrap().store;
+    let run = store.launch(store_kit::launch(1)).await.unwrap().run.id;
+    let trigger = "CREATE TRIGGER superseded BEFORE UPDATE ON steps WHEN OLD.superseded = 1
+        BEGIN SELECT RAISE(ABORT, 'the step is superseded'); END";
+    rusqlite::Connection::open(&path).unwrap().execute_batch(trigger).unwrap();
+    let failed = StepRecord {
+        step: "one".into(),
+        status: StepStatus::Failed,
+        inputs: json!({}),
+        result: json!({"code": "runtime_error"}),
+        binding: None,
+        isolation: None,
+        attempts: 1,
+        started_ms: 1,
+        ended_ms: 2,
+        omitted_bytes: None,
+    };
+    for _ in 0..3 {
+        let claim = store.claim(&WorkerId("w1".into()), 30_000, None).await.unwrap().unwrap();
+        let report = Command::Work { fence: claim.fence, report: WorkerReport::Fail };
+        store.report(&run, report, vec![failed.clone()], None, vec![], vec![]).await.unwrap();
+        store.command(&run, Command::Resume, None, None, None).await.unwrap();
+        assert!(store.steps(&run, u64::MAX).await.unwrap().is_empty());
+    }
 }
 
 #[tokio::test]

@@ -449,6 +449,45 @@ pub async fn long_values_stay_out_of_lists(store: &dyn Store, _: &Time) {
     }
 }
 
+pub async fn commands_do_not_read_long_values(store: &dyn Store, _: &Time) {
+    let long = json!({"text": "x".repeat(5000)});
+    let launched = async |number: u32| {
+        store.launch(Launch { inputs: long.clone(), ..launch(number) }).await.unwrap();
+        claimed(store, "w1").await
+    };
+    let claim = launched(1).await;
+    let completed = &claim.run.id;
+    let end = Checkpoint { state: json!({"outputs": long}), ..checkpoint(1, &["one", "two"]) };
+    let report = work(claim.fence, WorkerReport::Complete);
+    store.report(completed, report, vec![], Some(end), vec![], vec![]).await.unwrap();
+    let title = json!({"title": "Deploy"}).as_object().cloned().unwrap();
+    let titled = store.annotate(completed, title, vec![], None).await.unwrap();
+    assert_eq!(
+        (titled.options.title.as_deref(), titled.inputs, titled.outputs),
+        (Some("Deploy"), json!(null), None)
+    );
+    let stored = store.run(completed).await.unwrap().unwrap();
+    assert_eq!(
+        (stored.options.title.as_deref(), stored.inputs, stored.outputs),
+        (Some("Deploy"), long.clone(), Some(long.clone()))
+    );
+
+    let claim = launched(2).await;
+    let failed = &claim.run.id;
+    let report = work(claim.fence, WorkerReport::Fail);
+    store.report(failed, report, vec![], None, vec![], vec![]).await.unwrap();
+    let corrected = Some(json!({"text": "y", "n": 2}));
+    let resumed = store.command(failed, Command::Resume, None, None, corrected).await.unwrap().run;
+    assert_eq!((resumed.state, resumed.inputs), (RunState::Pending, json!({"n": 2, "text": "y"})));
+    let resumed = store.events(Some(failed), 0, 100).await.unwrap().pop().unwrap().event.data;
+    assert_eq!(resumed["inputs_before"], json!({"n": null, "text": long["text"]}));
+    let fork = store.fork(completed, None, RunId("fork".into()), true, None).await.unwrap();
+    assert_eq!(fork.inputs, long);
+    let canceled = store.command(&fork.id, Command::Cancel, None, None, None).await.unwrap().run;
+    assert_eq!((canceled.state, canceled.inputs), (RunState::Canceled, json!(null)));
+    assert_eq!(store.run(&fork.id).await.unwrap().unwrap().inputs, long);
+}
+
 pub async fn unknown_runs_are_named(store: &dyn Store, _: &Time) {
     let run = RunId("nowhere".into());
     assert!(store.run(&run).await.unwrap().is_none());

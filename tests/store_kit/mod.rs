@@ -206,6 +206,7 @@ pub async fn run_all<S: Store>(new: impl AsyncFn(Time) -> S) {
         list_is_complete_while_runs_change,
         unknown_runs_are_named,
         long_values_stay_out_of_lists,
+        commands_do_not_read_long_values,
         one_run_is_claimed_by_its_id,
         released_lease_is_not_lost,
         output_lines_are_fenced_events,

@@ -81,9 +81,12 @@ pub struct Executed {
     pub run: RunRecord,
     /// Use of the idempotency key.
     pub idempotency: IdempotencyOutcome,
-    /// Events, if the trace was requested.
+    /// The first events, if the trace was requested: at most 10,000, fewer if they are large.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Vec<RunEvent>>,
+    /// Whether the run has more events than the trace; they are in `run.events`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub trace_truncated: bool,
 }
 
 impl AsRef<RunRecord> for Executed {

@@ -568,7 +568,7 @@ macro_rules! launches {
                 #[serde(default)]
                 #[schemars(regex(pattern = "^[!-~]{1,255}$"))]
                 idempotency_key: Option<String>,
-                /// Include the trace of what happened.
+                /// Include the trace of what happened: the first events of the run.
                 #[serde(default)]
                 include_trace: bool,
                 /// Name of the caller, if authentication is disabled.

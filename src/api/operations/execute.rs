@@ -4,12 +4,9 @@ use serde_json::{Value, json};
 
 use super::answers::Executed;
 use super::{CallContext, Scope, await_returned_run};
-use crate::{Attached, Code, Error, Launched, first_events};
+use crate::{Attached, Code, Error, Launched, RunDetail, first_events};
 use skills_model::{Decision, Gate, RunState, Verdict};
 use skills_store::{RunEvent, RunRecord};
-
-/// Maximum number of events in a trace.
-const MAX_TRACE_EVENTS: usize = 10_000;
 
 /// Executes a launched run until it ends or waits, and reports it to the observer of the call before.
 ///
@@ -27,8 +24,8 @@ pub(super) async fn wait_for_completion(
     drop(run);
     let run = context.service.core.wait_for_completion(&id.0, context.caller.leave.clone()).await?;
     check_outcome(context, &run).await?;
-    let trace = if trace { Some(trace_of(context, &run).await?) } else { None };
-    Ok(Executed { run, idempotency, trace })
+    let (trace, trace_truncated) = trace_of(context, &run, trace).await?;
+    Ok(Executed { run, idempotency, trace, trace_truncated })
 }
 
 /// Returns an attachment that was executed, or the error of its run.
@@ -37,9 +34,19 @@ pub(super) async fn attached(context: &CallContext, attached: Attached) -> Resul
     Ok(attached)
 }
 
-pub(super) async fn trace_of(context: &CallContext, run: &RunRecord) -> Result<Vec<RunEvent>, Error> {
+/// Returns the events of a run for its result, if they are requested, and whether it has more.
+pub(super) async fn trace_of(
+    context: &CallContext,
+    run: &RunRecord,
+    is_requested: bool,
+) -> Result<(Option<Vec<RunEvent>>, bool), Error> {
+    if !is_requested {
+        return Ok((None, false));
+    }
     await_returned_run().await?;
-    first_events(&*context.service.core, &run.id.0, MAX_TRACE_EVENTS).await
+    let core = &*context.service.core;
+    let (events, has_more) = first_events(core, &run.id.0, RunDetail::MAX_EVENT_BYTES).await?;
+    Ok((Some(events), has_more))
 }
 
 /// Returns the error of a run in this state for a caller that waits for its outputs.

@@ -517,6 +517,12 @@ impl Operation {
         self
     }
 
+    /// Marks it as one that assigns a run.
+    fn assignment(mut self) -> Self {
+        self.counts_as = CallKind::Assignment;
+        self
+    }
+
     fn plan(&self) -> &query::Plan {
         self.plan.get_or_init(|| query::Plan::of(self))
     }

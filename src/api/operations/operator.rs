@@ -61,6 +61,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 context.service.core.command_as(&run_id, command, principal).await
             },
         )
+        .assignment()
         .without_catalog()
         .hints(Hints { idempotent: true, ..Hints::default() }),
         Operation::new(

@@ -51,14 +51,16 @@ const HUGE_RESPONSES: Limit = Limit { what: "very large responses", running: 2, 
 const LARGE_READS: Limit = Limit { what: "reads of complete runs and sessions", running: 4, waiting: 60 };
 /// Number of runs above which a page of a list is a large read: each may have 15 KB.
 const LONG_RUN_LIST: u64 = 100;
-/// Complete runs that are read to be returned to a caller that waited for them, or found them by an idempotency key.
-/// Separate, because these calls hold permits that readers wait for. All calls in progress may wait: they are limited
+/// Complete runs that are read to be returned to a caller that waited for them, found them by an idempotency key, or sent
+/// them a command. Separate, because these calls hold permits that readers wait for. All calls in progress may wait: they are limited
 /// themselves, and the result of a change is not withheld.
 const RETURNED_RUNS: Limit = Limit { what: "returned runs", running: 4, waiting: 4096 };
 /// Complete results of tools, which the protocol keeps as a tree and as text.
 const COMPLETE_RESULTS: Limit = Limit { what: "complete results", running: 2, waiting: 32 };
 /// Forks and replays, each of which copies the results of a run, up to 60 MB, while other writes wait.
 const FORKS: Limit = Limit { what: "forks and replays", running: 1, waiting: 16 };
+/// Assignments, each of which writes the row of a run again, up to 60 MB, while other writes wait.
+const ASSIGNMENTS: Limit = Limit { what: "assignments", running: 1, waiting: 64 };
 const LARGE_BODIES: Limit = Limit { what: "requests with large bodies", running: 2, waiting: 32 };
 
 /// Requests with large bodies that wait for runs or for measurements, and keep the body for as long.
@@ -139,6 +141,8 @@ pub(super) enum CallKind {
     LargeRead,
     /// One of [`FORKS`].
     Fork,
+    /// One of [`ASSIGNMENTS`].
+    Assignment,
 }
 
 /// Waits for the permit of an operation.
@@ -177,6 +181,7 @@ pub(super) async fn operation_permit(
         CallKind::ClientView => Some(CLIENT_VIEWS),
         CallKind::LargeRead => Some(LARGE_READS),
         CallKind::Fork => Some(FORKS),
+        CallKind::Assignment => Some(ASSIGNMENTS),
     };
     if let Some(limit) = limit {
         permits.push(limit.acquire(&principal.name).await?);
@@ -484,6 +489,26 @@ mod tests {
         };
         let _running = [permit("hooks").await.unwrap(), permit("name-invalid").await.unwrap()];
         assert!(futures::poll!(Box::pin(permit("hooks"))).is_pending());
+    }
+
+    #[tokio::test]
+    async fn a_principal_assigns_one_run_at_a_time() {
+        let caller = |name: &str| {
+            let principal = Principal { name: name.to_owned(), scopes: BTreeSet::new() };
+            Caller { principal: Some(principal), ..Caller::anyone() }
+        };
+        let permit = async |name: &str, caller: &Caller| {
+            let operation = super::super::operation(name).unwrap();
+            operation_permit(operation, caller, &json!({ "run_id": "r" })).await.unwrap()
+        };
+        let [ana, bo] = ["ana's assignments", "bo's assignments"].map(caller);
+        let first = permit("run.assign", &ana).await;
+        let mut second = Box::pin(permit("run.assign", &ana));
+        assert!(futures::poll!(&mut second).is_pending());
+        assert!(permit("run.assign", &bo).await.is_some());
+        assert!(permit("run.cancel", &ana).await.is_some(), "other commands do not wait");
+        drop(first);
+        assert!(second.await.is_some());
     }
 
     #[tokio::test]

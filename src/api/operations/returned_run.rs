@@ -1,5 +1,5 @@
-//! Limits how many complete runs each principal is sent at the same time after it waited for them, or found them by an
-//! idempotency key: each may take 100 MB.
+//! Limits how many complete runs each principal is sent at the same time after it waited for them, found them by an
+//! idempotency key, or sent them a command: each may take 100 MB.
 
 use std::sync::{Arc, Mutex};
 

@@ -458,8 +458,8 @@ async fn attach(context: CallContext, ask: AttachArguments) -> Result<Attachment
     let mut request = attachment(&context, ask)?;
     request.options.wait = true;
     let attached = execute::attached(&context, attach_until(&context, request).await?).await?;
-    let trace = if trace { Some(execute::trace_of(&context, &attached.execution).await?) } else { None };
-    Ok(AttachmentWithEvents { attached, trace })
+    let (trace, trace_truncated) = execute::trace_of(&context, &attached.execution, trace).await?;
+    Ok(AttachmentWithEvents { attached, trace, trace_truncated })
 }
 
 impl AsRef<RunRecord> for AttachmentWithEvents {
@@ -476,6 +476,9 @@ struct AttachmentWithEvents {
     attached: Attached,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     trace: Option<Vec<skills_store::RunEvent>>,
+    /// Whether the run has more events than the trace; they are in `run.events`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    trace_truncated: bool,
 }
 
 async fn cancel(context: CallContext, ask: RunCommandArguments) -> Result<CommandResult, Error> {

@@ -80,7 +80,7 @@ pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Exit, Failure> {
     attached.execution = completion.run.clone();
     if attached.control.is_none() {
         // A control signal is applied when the run ends, which was after the response above.
-        let events = first_events(&*client, &run.id.0, 10_000).await?;
+        let (events, _) = first_events(&*client, &run.id.0, usize::MAX).await?;
         let wish = events
             .iter()
             .rev()

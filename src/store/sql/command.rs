@@ -3,7 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::integrity::{damage, digest};
-use super::rows::{append, apply, as_of, get, json as encode, moved, own_steps, run_snapshot, signed};
+use super::rows::{
+    append, apply, as_of, get_short, json as encode, moved, own_steps, run_snapshot, signed, write_events,
+};
 use super::{Tx, checkpoints, dialect, failed, read, values};
 use crate::{
     CommandEffect, CommandOutcome, DecisionRecord, EventKind, NewEvent, Precondition, RecordedDecision,
@@ -28,7 +30,7 @@ pub(crate) async fn command<T: Tx>(
     run: &RunId,
     request: &CommandRequest,
 ) -> Result<CommandOutcome, StoreError> {
-    let (recorded, replays) = get(tx, run).await?;
+    let (recorded, replays) = get_short(tx, run).await?;
     let now_ms = tx.now().await?.wall_ms;
     let due = recorded.expires_ms.is_some_and(|at| at <= now_ms);
     let before = match request.command {
@@ -73,7 +75,7 @@ pub(crate) async fn command<T: Tx>(
     apply(tx, &before, &next, decided, now_ms).await?;
     let is_endorsed = matches!(&next, Transition::Move { gate: Some(Gate::Human { .. }), .. });
     let mut events = record(tx, run, request, &command, before, is_endorsed, now_ms).await?;
-    let after = get(tx, run).await?.0;
+    let after = get_short(tx, run).await?.0;
     if after.paused && after.state == RunState::Pending {
         events.push(moved(EventKind::RunHeld, json!({})));
     }
@@ -131,6 +133,7 @@ async fn record<T: Tx>(
                 data["head_before"] = json!(before.head);
             }
             if let Some(corrected) = &request.payload {
+                let before = RunRecord { inputs: read_inputs(tx, run).await?, ..before };
                 data["corrected_inputs"] = corrected.clone();
                 // Only the corrected fields: their previous values are stored nowhere else.
                 data["inputs_before"] = corrected
@@ -227,7 +230,7 @@ pub(crate) async fn annotate<T: Tx>(
     events: &[NewEvent],
     requires: Option<&Precondition>,
 ) -> Result<RunRecord, StoreError> {
-    let (before, _) = get(tx, run).await?;
+    let (before, _) = get_short(tx, run).await?;
     let is_met = match requires {
         None => true,
         Some(Precondition::AssignedTo(expected)) => {
@@ -260,17 +263,19 @@ pub(crate) async fn annotate<T: Tx>(
     }
     let options: RunOptions = serde_json::from_value(options)
         .map_err(|e| StoreError::InvalidRequest(format!("invalid options of run {run}: {e}")))?;
-    let sql = "UPDATE runs SET options = ?2 WHERE id = ?1";
-    tx.post(action, sql, values![run, encode(&options)?]).await?;
+    // One statement for both, because each writes the row again, with all its values.
+    let sql = "UPDATE runs SET options = ?3, events = events + ?2 WHERE id = ?1 RETURNING events - ?2 + 1";
+    let numbered = tx.find(action, sql, values![run, events.len(), encode(&options)?]).await?;
+    let first: i64 = numbered.ok_or_else(|| StoreError::NoRun(run.clone()))?.take(0)?;
     let now_ms = tx.now().await?.wall_ms;
-    append(tx, run, events, now_ms).await?;
-    let (after, replays) = get(tx, run).await?;
+    write_events(tx, run, first, events, now_ms).await?;
+    let (after, replays) = get_short(tx, run).await?;
     Ok(as_of(after, replays, now_ms))
 }
 
 /// Records that a wait has expired.
 async fn expire<T: Tx>(tx: &T, run: &RunId) -> Result<RunRecord, StoreError> {
-    let expiry = get(tx, run).await?.0.options.on_expiry;
+    let expiry = get_short(tx, run).await?.0.options.on_expiry;
     let request =
         CommandRequest { command: Command::Expire(expiry), record: None, head: None, payload: None };
     Ok(Box::pin(command(tx, run, &request)).await?.run)
@@ -322,7 +327,7 @@ async fn resume<T: Tx>(tx: &T, run: &RunId, head: u64, to: Option<u64>) -> Resul
     let number = to.unwrap_or(head);
     let checkpoint = checkpoints::read_checkpoint(tx, run, number).await?;
     let sql = format!(
-        "UPDATE steps SET superseded = 1 WHERE run = ?1 AND step NOT IN {}",
+        "UPDATE steps SET superseded = 1 WHERE run = ?1 AND superseded = 0 AND step NOT IN {}",
         dialect::texts(T::POSTGRES, "?2")
     );
     tx.post("supersede steps", &sql, values![run, encode(&checkpoint.done)?]).await?;
@@ -357,6 +362,12 @@ async fn record_resumer<T: Tx>(tx: &T, run: &RunId, by: Option<&str>) -> Result<
         None => options.remove("resumed_by"),
     };
     tx.post(action, "UPDATE runs SET options = ?2 WHERE id = ?1", values![run, encode(&options)?]).await
+}
+
+/// Returns the inputs of a run, null if they cannot be read.
+async fn read_inputs<T: Tx>(tx: &T, run: &RunId) -> Result<Value, StoreError> {
+    let row = tx.find("read inputs", "SELECT inputs FROM runs WHERE id = ?1", values![run]).await?;
+    Ok(row.and_then(|row| row.json(0).ok()).unwrap_or_default())
 }
 
 /// Merges corrected inputs into the run's own: a named field is replaced, the others are kept.

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::command::{CommandRequest, command};
-use super::rows::{append, as_of, find, moved};
+use super::rows::{append, as_of, find_short, moved};
 use super::{Tx, dialect, values};
 use crate::{Control, ControlOutcome, EventKind, RunId, RunRecord, StoreError};
 use skills_model::{Command, RunState};
@@ -16,8 +16,8 @@ pub(crate) async fn control<T: Tx>(
 ) -> Result<ControlOutcome, StoreError> {
     let (first, second) = if sidecar <= watched { (sidecar, watched) } else { (watched, sidecar) };
     // Always in the same order: two sidecars that watch each other must not deadlock.
-    find(tx, first).await?;
-    find(tx, second).await?;
+    find_short(tx, first).await?;
+    find_short(tx, second).await?;
     // The sidecar's own event, whatever the outcome.
     let sql = format!(
         "SELECT data FROM events WHERE run = ?1 AND kind IN ('control.applied', 'control.refused')
@@ -32,7 +32,7 @@ pub(crate) async fn control<T: Tx>(
             None => ControlOutcome::Applied(first["did"].as_str().unwrap_or_default().to_owned()),
         });
     }
-    let before = find(tx, watched).await?;
+    let before = find_short(tx, watched).await?;
     let now_ms = tx.now().await?.wall_ms;
     let before = before.map(|(run, replays)| as_of(run, replays, now_ms));
     let outcome = match (&control.command, &before) {
@@ -68,7 +68,7 @@ pub(crate) async fn control<T: Tx>(
     };
     let (mut on, mut by) = (data.clone(), data);
     (on["on"], by["by"]) = (json!(watched), json!(sidecar));
-    if let Some((run, _)) = find(tx, sidecar).await? {
+    if let Some((run, _)) = find_short(tx, sidecar).await? {
         by["skill"] = run.skill_id.into();
     }
     if let Some(run) = &before {

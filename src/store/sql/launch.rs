@@ -5,8 +5,8 @@ use serde_json::json;
 use super::checkpoints;
 use super::integrity::digest;
 use super::rows::{
-    append, expires_in_ms, find_listed, get, json as encode, moved, own_steps, run_snapshot, signed,
-    write_events,
+    append, expires_in_ms, find_listed, get, get_short, json as encode, moved, own_steps, run_snapshot,
+    signed, write_events,
 };
 use super::{Tx, dialect, failed, values};
 use crate::{
@@ -172,7 +172,7 @@ pub(crate) async fn fork<T: Tx>(
     Fork { new, checkpoint, paused, by }: &Fork,
 ) -> Result<RunRecord, StoreError> {
     let paused = *paused;
-    let (from, replays) = get(tx, source).await?;
+    let (from, replays) = get_short(tx, source).await?;
     let now_ms = tx.now().await?.wall_ms;
     let command = if paused { Command::Fork } else { Command::Replay };
     match transition(&run_snapshot(&from, replays), &command)? {

@@ -163,7 +163,7 @@ macro_rules! implement_store {
 
             async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
                 let run = run.clone();
-                $read!(self, tx => Ok(rows::find_as_of(tx, &run).await?.map(|(run, _)| run)))
+                $read!(self, tx => rows::find_as_of(tx, &run).await)
             }
 
             async fn listed_run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
@@ -416,10 +416,7 @@ macro_rules! implement_store {
 
             async fn run_snapshot(&self, run: &RunId) -> Result<Option<RunSnapshot>, StoreError> {
                 let run = run.clone();
-                $read!(self, tx => {
-                    let found = rows::find_as_of(tx, &run).await?;
-                    Ok(found.map(|(run, replays)| rows::run_snapshot(&run, replays)))
-                })
+                $read!(self, tx => rows::find_snapshot(tx, &run).await)
             }
         }
 

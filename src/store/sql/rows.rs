@@ -32,19 +32,23 @@ const EVENTS_PER_STATEMENT: usize = 2;
 /// Maximum size of one value in a row of a list, in bytes of JSON.
 const LISTED_BYTES: usize = 4096;
 
-/// Returns [`RUN_COLUMNS`] without values that are too long for a list.
-pub(super) fn listed_columns(postgres: bool) -> String {
-    let short = |column: &str, instead: &str| {
-        format!("CASE WHEN octet_length(r.{column}) > {LISTED_BYTES} THEN {instead} ELSE r.{column} END")
-    };
-    let without = |column: &str, member: &str| {
-        if postgres {
-            let json = dialect::json(true, &format!("r.{column}"));
-            format!("CAST(CAST({json} AS jsonb) - '{member}' AS TEXT)")
-        } else {
-            format!("json_remove(r.{column}, '$.{member}')")
-        }
-    };
+/// Returns the expression for a column whose value is replaced if it is too long for a list.
+fn short(column: &str, instead: &str) -> String {
+    format!("CASE WHEN octet_length(r.{column}) > {LISTED_BYTES} THEN {instead} ELSE r.{column} END")
+}
+
+/// Returns the expression for a column of JSON text without a member.
+fn without(postgres: bool, column: &str, member: &str) -> String {
+    if postgres {
+        let json = dialect::json(true, &format!("r.{column}"));
+        format!("CAST(CAST({json} AS jsonb) - '{member}' AS TEXT)")
+    } else {
+        format!("json_remove(r.{column}, '$.{member}')")
+    }
+}
+
+/// Returns [`RUN_COLUMNS`] without inputs, contents of targets and outputs that are too long for a list.
+fn short_columns(postgres: bool) -> String {
     // The content is the last member of a target and is not read; rows of earlier versions have others after it.
     let head = format!("substr(r.target, 1, {LISTED_BYTES})");
     let find = if postgres { "strpos" } else { "instr" };
@@ -52,13 +56,18 @@ pub(super) fn listed_columns(postgres: bool) -> String {
         (format!("{find}({head}, '\"effect_mode\":')"), format!("{find}({head}, ',\"content\":')"));
     let without_content = format!(
         "CASE WHEN {mode} > 0 AND {mode} < {content} THEN substr({head}, 1, {content} - 1) || '}}' ELSE {} END",
-        without("target", "content")
+        without(postgres, "target", "content")
     );
-    let columns = RUN_COLUMNS
+    RUN_COLUMNS
         .replace("r.inputs", &short("inputs", "'null'"))
-        .replace("r.decided", &short("decided", &without("decided", "result")))
         .replace("r.target", &short("target", &without_content))
-        .replace("r.outputs", &short("outputs", "NULL"));
+        .replace("r.outputs", &short("outputs", "NULL"))
+}
+
+/// Returns [`RUN_COLUMNS`] without values that are too long for a list.
+pub(super) fn listed_columns(postgres: bool) -> String {
+    let decided = short("decided", &without(postgres, "decided", "result"));
+    let columns = short_columns(postgres).replace("r.decided", &decided);
     format!("{columns}, r.inputs_digest")
 }
 
@@ -357,16 +366,36 @@ pub(crate) async fn find_listed<T: Tx>(tx: &T, run: &RunId) -> Result<Option<Run
     Ok(Some(listed(row, now_ms)?.0))
 }
 
-/// Like [`find`], with the state at the current moment.
-pub(crate) async fn find_as_of<T: Tx>(tx: &T, run: &RunId) -> Result<Option<(RunRecord, bool)>, StoreError> {
+/// Returns a run with the state at the current moment.
+pub(crate) async fn find_as_of<T: Tx>(tx: &T, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
     let Some((run, replays)) = find(tx, run).await? else { return Ok(None) };
     let now_ms = tx.now().await?.wall_ms;
-    Ok(Some((as_of(run, replays, now_ms), replays)))
+    Ok(Some(as_of(run, replays, now_ms)))
+}
+
+/// Returns the input of the state machine for a run at the current moment.
+pub(crate) async fn find_snapshot<T: Tx>(tx: &T, run: &RunId) -> Result<Option<RunSnapshot>, StoreError> {
+    let Some((run, replays)) = find_short(tx, run).await? else { return Ok(None) };
+    let now_ms = tx.now().await?.wall_ms;
+    Ok(Some(run_snapshot(&as_of(run, replays, now_ms), replays)))
 }
 
 /// Like [`find`], but fails if the run does not exist.
 pub(super) async fn get<T: Tx>(tx: &T, run: &RunId) -> Result<(RunRecord, bool), StoreError> {
     find(tx, run).await?.ok_or_else(|| StoreError::NoRun(run.clone()))
+}
+
+/// Like [`find`], without inputs, contents of targets and outputs that are too long for a list: they may have megabytes,
+/// and other writes wait for the transaction.
+pub(super) async fn find_short<T: Tx>(tx: &T, run: &RunId) -> Result<Option<(RunRecord, bool)>, StoreError> {
+    let sql = format!("SELECT {} FROM runs r WHERE r.id = ?1{}", short_columns(T::POSTGRES), tx.locking());
+    let row = tx.find("read a run", &sql, values![run]).await?;
+    row.map(record).transpose()
+}
+
+/// Like [`find_short`], but fails if the run does not exist.
+pub(super) async fn get_short<T: Tx>(tx: &T, run: &RunId) -> Result<(RunRecord, bool), StoreError> {
+    find_short(tx, run).await?.ok_or_else(|| StoreError::NoRun(run.clone()))
 }
 
 /// Appends events with the run's own numbering, without gaps. Returns the number of the first one.

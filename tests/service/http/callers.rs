@@ -819,7 +819,7 @@ async fn complete_tool_results_are_computed_one_at_a_time() {
     assert!(ask(true).await.contains("structuredContent"));
 }
 
-/// A repeated launch of a few bytes, or a wait for a run that has ended, holds the complete run.
+/// A repeated launch of a few bytes, a wait for a run that has ended, or a command on it holds the complete run.
 #[tokio::test(flavor = "multi_thread")]
 async fn four_large_runs_of_a_principal_are_returned_at_a_time() {
     let test_server = TestServer::open().await;
@@ -835,7 +835,9 @@ async fn four_large_runs_of_a_principal_are_returned_at_a_time() {
     let launch = json!({ "skill_id": "ledger", "inputs": inputs, "idempotency_key": "large" });
     let launched = call("skill.execute_async", &caller(), &launch).await;
     let wait = json!({ "run_id": launched["run"]["id"] });
-    for (name, arguments) in [("skill.execute_async", &launch), ("run.settle", &wait)] {
+    let assign = json!({ "run_id": launched["run"]["id"], "to": "kim" });
+    let calls = [("skill.execute_async", &launch), ("run.settle", &wait), ("run.assign", &assign)];
+    for (name, arguments) in calls {
         let unsent: Vec<Caller> = (0..4).map(|_| caller()).collect();
         for caller in &unsent {
             call(name, caller, arguments).await;
@@ -846,6 +848,41 @@ async fn four_large_runs_of_a_principal_are_returned_at_a_time() {
         drop(unsent);
         waiting.await;
     }
+    let note = json!({ "run_id": launched["run"]["id"], "to": "kim", "note": "x" });
+    for arguments in [&assign, &note] {
+        let assigned = call("run.assign", &caller(), arguments).await;
+        let account = assigned["run"]["inputs"]["account"].as_str();
+        assert_eq!(account.map(str::len), Some(1_900_000), "the answer is complete");
+    }
+}
+
+/// Each correction of a large input is an event with both values.
+#[tokio::test(flavor = "multi_thread")]
+async fn trace_ends_at_its_maximum_size() {
+    let test_server = TestServer::open().await;
+    let service = Service { core: test_server.core.clone() as _, sessions: test_server.core.clone() as _ };
+    let call = async |name: &str, arguments: Value| {
+        operation(name).unwrap().call(&service, &Caller::anyone(), arguments).await.unwrap()
+    };
+    let inputs = json!({ "name": "wrong.csv" });
+    let launch = json!({ "skill_id": "upload", "inputs": inputs, "idempotency_key": "corrected" });
+    let run = call("skill.execute_async", launch.clone()).await["run"]["id"].clone();
+    let wait = json!({ "run_id": run });
+    assert_eq!(call("run.settle", wait.clone()).await["state"], "failed");
+    for (name, state) in [("x".repeat(5_000_000), "failed"), ("right.csv".to_owned(), "completed")] {
+        call("run.resume", json!({ "run_id": run, "inputs": { "name": name } })).await;
+        assert_eq!(call("run.settle", wait.clone()).await["state"], state);
+    }
+    let mut traced = launch;
+    traced["include_trace"] = json!(true);
+    let executed = call("skill.execute", traced).await;
+    assert_eq!((&executed["run"]["id"], &executed["trace_truncated"]), (&run, &json!(true)));
+    let trace = executed["trace"].as_array().unwrap();
+    assert_eq!(trace.iter().filter(|event| event["kind"] == "run.resumed").count(), 1);
+    let small = json!({ "skill_id": "upload", "inputs": { "name": "right.csv" }, "include_trace": true });
+    let executed = call("skill.execute", small).await;
+    assert_eq!(executed["trace"].as_array().unwrap().last().unwrap()["kind"], "run.completed");
+    assert_eq!(executed["trace_truncated"], json!(null));
 }
 
 /// A folder of a bundle can have a name that no JSON can have: git and archives create them.

@@ -2,25 +2,31 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use strum::IntoEnumIterator as _;
 
 use super::lease_holder::with_holder;
 use super::runtime::{RunRuntime, RunStore};
-use super::workers::{OwnWorkers, watched_run};
+use super::workers::{OwnWorkers, returned, watched_run};
 use super::{Approvals, Permissions, Plans, find, identity, launch, operator};
-use crate::operations::{Principal, Scope};
+use crate::operations::{Principal, Scope, await_returned_run};
 use crate::run_options::{MAX_KEY_LEN, ensure_without_nul, nul_in};
 use crate::{Code, CommandResult, Error, ResumeMode, RunCommand};
-use skills_model::{ApprovalReason, Choice, Command, Decision, Gate, Transition, Verdict, transition};
+use skills_model::{
+    ApprovalReason, Choice, Command, Decision, Gate, RunState, Transition, Verdict, transition,
+};
 use skills_registry::policy::{Approver, RequiredApprovals};
 use skills_runs::{Plan, check_inputs, check_outputs};
 use skills_skill::safe_text;
 use skills_store::{
-    ClockReading, CommandEffect, CommandOutcome, DecisionRecord, RecordedDecision, RunId, RunRecord,
+    ClockReading, CommandEffect, CommandOutcome, DecisionRecord, RecordedDecision, RunId, RunRecord, Store,
     StoreError,
 };
+
+/// Maximum time for which an applied command waits to be answered with a complete run.
+const MAX_ANSWER_WAIT: Duration = Duration::from_secs(10);
 
 /// A decision as it was sent; fields may be missing.
 struct DecisionRequest {
@@ -32,7 +38,8 @@ struct DecisionRequest {
     by: DecisionRecord,
 }
 
-/// The run after the command, a message, and whether the same command had been given before.
+/// The run after the command, which may lack values that are too long for a list, a message, and whether the same command
+/// had been given before.
 type CommandAnswer = (RunRecord, String, bool);
 
 /// The commands of people on runs.
@@ -52,23 +59,42 @@ impl Commands {
         principal: Option<&Principal>,
     ) -> Result<CommandResult, Error> {
         let runtime = self.store.runtime().await?;
-        let run = find::run(&*runtime.store, requested).await?;
+        let mut run = find::listed(&*runtime.store, requested).await?;
         ensure_scope(&run, &command, principal)?;
         ensure_storable(&command)?;
-        let mut mode = None;
-        let (run, note, repeated) = match command {
+        if depends_on_inputs(&run, &command) {
+            run = runtime.store.run(&run.id).await?.ok_or_else(|| StoreError::NoRun(run.id.clone()))?;
+        }
+        let mode = matches!(command, RunCommand::Resume { .. }).then_some(ResumeMode::CheckpointResume);
+        let creates_run = matches!(command, RunCommand::Replay { .. } | RunCommand::Fork { .. });
+        let (mut run, note, repeated) = self.apply(&runtime, run, command, principal).await?;
+        if !creates_run {
+            run = with_long_values(&*runtime.store, run).await;
+        }
+        let note = safe_text::line(&note).into_owned();
+        let worker_alive = self.own_workers.or_others(&runtime).await;
+        Ok(CommandResult { run: with_holder(run), note, worker_alive, repeated, mode })
+    }
+
+    async fn apply(
+        &self,
+        runtime: &Arc<RunRuntime>,
+        run: RunRecord,
+        command: RunCommand,
+        principal: Option<&Principal>,
+    ) -> Result<CommandAnswer, Error> {
+        match command {
             RunCommand::Decide { verdict, step, inputs_digest, approver, notes, choice, result } => {
                 let by = DecisionRecord { approver, notes };
                 let request = DecisionRequest { verdict, step, inputs_digest, choice, result, by };
-                self.decide(&runtime, run, request, principal).await?
+                self.decide(runtime, run, request, principal).await
             }
             RunCommand::Resume { checkpoint, inputs, despite_change, by } => {
-                mode = Some(ResumeMode::CheckpointResume);
-                self.resume(&runtime, &run, (checkpoint, inputs), despite_change, decision_record(by)).await?
+                self.resume(runtime, &run, (checkpoint, inputs), despite_change, decision_record(by)).await
             }
             RunCommand::Signal { name, payload, by } => {
-                self.permissions.ensure_may_continue(&runtime, &run).await?;
-                signal(&runtime, &run, name, payload, decision_record(by)).await?
+                self.permissions.ensure_may_continue(runtime, &run).await?;
+                signal(runtime, &run, name, payload, decision_record(by)).await
             }
             RunCommand::Cancel { by } => {
                 let done = runtime
@@ -77,21 +103,18 @@ impl Commands {
                     .await?;
                 let repeated = matches!(done.effect, CommandEffect::Repeated(_));
                 let note = if repeated { "was already canceled" } else { "canceled" };
-                (done.run, note.to_owned(), repeated)
+                Ok((done.run, note.to_owned(), repeated))
             }
             RunCommand::Assign { to, note, assignee, by } => {
-                assign(&runtime, run, (assignee, to), note, decision_record(by)).await?
+                assign(runtime, run, (assignee, to), note, decision_record(by)).await
             }
             RunCommand::Replay { checkpoint, by } => {
-                self.branch(&runtime, &run, checkpoint, false, decision_record(by)).await?
+                self.branch(runtime, &run, checkpoint, false, decision_record(by)).await
             }
             RunCommand::Fork { checkpoint, by } => {
-                self.branch(&runtime, &run, checkpoint, true, decision_record(by)).await?
+                self.branch(runtime, &run, checkpoint, true, decision_record(by)).await
             }
-        };
-        let note = safe_text::line(&note).into_owned();
-        let worker_alive = self.own_workers.or_others(&runtime).await;
-        Ok(CommandResult { run: with_holder(run), note, worker_alive, repeated, mode })
+        }
     }
 
     /// Returns the transition that a command would cause now.
@@ -298,9 +321,11 @@ impl Commands {
         if let Some(number) = checkpoint {
             ensure_checkpoint_exists(runtime, run, number).await?;
         }
-        if let Some(corrected) = &inputs {
-            ensure_corrections_valid(&plan, run, corrected)?;
-        }
+        let joined = inputs
+            .as_ref()
+            .map(|corrected| join_inputs(&plan, run, corrected))
+            .transpose()?
+            .unwrap_or_default();
         if !despite_change {
             self.ensure_skill_unchanged(run, &plan).await?;
         }
@@ -308,11 +333,7 @@ impl Commands {
         let after = runtime.store.command(&run.id, Command::Resume, Some(by), checkpoint, payload).await?.run;
         let after = match &inputs {
             Some(corrected) if !corrected.is_empty() => {
-                let title = launch::title_of(
-                    &run.skill_id,
-                    &plan.contract,
-                    after.inputs.as_object().unwrap_or(&Map::new()),
-                );
+                let title = launch::title_of(&run.skill_id, &plan.contract, &joined);
                 let fields = Map::from_iter([("title".to_owned(), json!(title))]);
                 runtime.store.annotate(&run.id, fields, Vec::new(), None).await?
             }
@@ -358,7 +379,7 @@ impl Commands {
     /// another process, with another policy, may apply its signal.
     async fn ensure_may_steer(&self, runtime: &RunRuntime, sidecar: &RunRecord) -> Result<(), Error> {
         let Some(watched) = watched_run(sidecar) else { return Ok(()) };
-        match runtime.store.run(&RunId(watched.to_owned())).await? {
+        match runtime.store.listed_run(&RunId(watched.to_owned())).await? {
             Some(watched) => self.permissions.ensure_may_continue(runtime, &watched).await,
             None => Ok(()),
         }
@@ -382,6 +403,42 @@ impl Commands {
         let reason = json!({ "launched": run.contract_digest, "present": present });
         Err(Error { reason: Some(reason), ..Error::new(Code::SkillChanged, message) })
     }
+}
+
+/// Returns whether a command depends on the inputs of a run or the content of its target. A completed run refuses those
+/// that do.
+fn depends_on_inputs(run: &RunRecord, command: &RunCommand) -> bool {
+    run.state != RunState::Completed
+        && matches!(command, RunCommand::Decide { .. } | RunCommand::Resume { .. })
+}
+
+/// Returns the run of an answer with the values that are too long for a list: they are read after the command, because
+/// other writes wait for it. If they cannot be read soon, the answer is without them, because the command was applied.
+async fn with_long_values(store: &dyn Store, run: RunRecord) -> RunRecord {
+    if !may_lack_values(&run) {
+        return run;
+    }
+    if !matches!(tokio::time::timeout(MAX_ANSWER_WAIT, await_returned_run()).await, Ok(Ok(()))) {
+        return run;
+    }
+    let Ok(complete) = returned(store, &run.id).await else { return run };
+    let decided = match (run.decided, complete.decided) {
+        (Some(listed), Some(stored)) if stored.same_gate(&listed) => Some(stored),
+        (listed, _) => listed,
+    };
+    // It may have been completed since.
+    let outputs = if run.state == RunState::Completed { complete.outputs } else { run.outputs };
+    RunRecord { inputs: complete.inputs, target: complete.target, outputs, decided, ..run }
+}
+
+/// Returns whether a run may lack values that are too long for a list.
+fn may_lack_values(run: &RunRecord) -> bool {
+    let lacks_result =
+        |decided: &Decision| decided.choice == Some(Choice::Happened) && decided.result.is_none();
+    run.inputs.is_null()
+        || run.target.is_some()
+        || (run.state == RunState::Completed && run.outputs.is_none())
+        || run.decided.as_ref().is_some_and(lacks_result)
 }
 
 /// Checks that a caller may execute the scripts of a run again: without a sandbox they may do what this process may.
@@ -590,15 +647,18 @@ async fn ensure_checkpoint_exists(runtime: &RunRuntime, run: &RunRecord, number:
     }
 }
 
-/// Checks that the inputs merged with the corrections are valid for the contract of the run.
-fn ensure_corrections_valid(
+/// Returns the inputs of a run merged with the corrections.
+///
+/// # Errors
+/// Returns `invalid_request` if they are not valid for the contract of the run.
+fn join_inputs(
     plan: &Plan,
     run: &RunRecord,
     corrected: &Map<String, Value>,
-) -> Result<(), Error> {
+) -> Result<Map<String, Value>, Error> {
     let mut joined = run.inputs.as_object().cloned().unwrap_or_default();
     joined.extend(corrected.clone());
     check_inputs(&plan.contract.inputs, &joined)
-        .map(drop)
-        .map_err(|problems| launch::inputs_error(&run.skill_id, &problems))
+        .map_err(|problems| launch::inputs_error(&run.skill_id, &problems))?;
+    Ok(joined)
 }

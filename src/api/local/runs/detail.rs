@@ -16,10 +16,6 @@ use skills_store::{Checkpoint, RunEvent, RunId, Store, damaged};
 
 /// Events read per page.
 const PAGE: usize = 2000;
-/// Maximum number of events in a response; the newest are returned. Followers read the others by number.
-const MAX_EVENTS: usize = 10_000;
-/// Maximum memory for their data, in bytes.
-const MAX_EVENT_BYTES: usize = 8 << 20;
 /// Maximum size of the inputs and results of steps in a response, in bytes of JSON.
 const MAX_STEP_BYTES: u64 = 8 << 20;
 /// Maximum number of responses that are built at the same time, because each holds what a run holds.
@@ -125,12 +121,12 @@ async fn newest_checkpoints(store: &dyn Store, run: &RunId) -> Result<Vec<Checkp
     Ok(checkpoints)
 }
 
-/// Returns the newest events of a run, as many as a response contains.
+/// Returns the newest events of a run, as many as a response contains. Followers read the others by number.
 async fn newest_events(store: &dyn Store, run: &RunId) -> Result<Vec<RunEvent>, Error> {
     let mut events: VecDeque<(usize, RunEvent)> = VecDeque::new();
     let mut bytes = 0;
     // Their numbers have no gaps.
-    let mut after = store.newest_run_event(run).await?.saturating_sub(MAX_EVENTS as u64);
+    let mut after = store.newest_run_event(run).await?.saturating_sub(RunDetail::MAX_EVENTS as u64);
     loop {
         let page = store.events(Some(run), after, PAGE).await?;
         let Some(last) = page.last() else { break };
@@ -140,7 +136,8 @@ async fn newest_events(store: &dyn Store, run: &RunId) -> Result<Vec<RunEvent>, 
             bytes += size;
             events.push_back((size, event));
         }
-        while events.len() > MAX_EVENTS || (bytes > MAX_EVENT_BYTES && events.len() > 1) {
+        while events.len() > RunDetail::MAX_EVENTS || (bytes > RunDetail::MAX_EVENT_BYTES && events.len() > 1)
+        {
             bytes -= events.pop_front().map_or(0, |(size, _)| size);
         }
     }

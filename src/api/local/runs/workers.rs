@@ -237,7 +237,7 @@ impl Workers {
     }
 }
 
-/// Reads a complete run that the call returns to its caller, when the limits of its principal permit.
+/// Reads a complete run that the call returns to its caller, when the limits of its principal permit it.
 pub(super) async fn returned(store: &dyn Store, id: &RunId) -> Result<RunRecord, Error> {
     await_returned_run().await?;
     let run = store.run(id).await?.ok_or_else(|| StoreError::NoRun(id.clone()))?;
@@ -308,7 +308,9 @@ async fn permitted(
     if let Some(why) = sidecar.target.as_ref().and_then(|target| target["signal_refused"].as_str()) {
         return Ok(Err(why.to_owned()));
     }
-    let Some(run) = runtime.store.run(&RunId(watched.to_owned())).await? else { return Ok(Ok(command)) };
+    let Some(run) = runtime.store.listed_run(&RunId(watched.to_owned())).await? else {
+        return Ok(Ok(command));
+    };
     Ok(signal_refusal(store, runtime, &run).await?.map_or(Ok(command), Err))
 }
 
