@@ -186,18 +186,17 @@ fn requirements(capability: &contract::Capability) -> String {
     all.join(", ")
 }
 
+/// Returns id, version and number of steps of a contract, and everything that its steps may call.
 fn contract_line(contract: &contract::Contract) -> String {
-    let mut uses: Vec<String> = Vec::new();
-    for step in &contract.steps {
-        let name = match &step.action {
-            StepAction::Capability(id) => id.clone(),
-            StepAction::Skill(id) => format!("skill:{id}"),
-            StepAction::WaitForSignal(name) => format!("signal {name}"),
-        };
-        if !uses.contains(&name) {
-            uses.push(name);
+    let mut seen = BTreeSet::new();
+    let called = contract.steps.iter().flat_map(|step| match &step.action {
+        StepAction::Capability(_) => {
+            step.called_capabilities().into_iter().map(str::to_owned).collect::<Vec<_>>()
         }
-    }
+        StepAction::Skill(id) => vec![format!("skill:{id}")],
+        StepAction::WaitForSignal(name) => vec![format!("signal {name}")],
+    });
+    let uses: Vec<String> = called.filter(|name| seen.insert(name.clone())).collect();
     let steps = contract.steps.len();
     let steps = skills_base::number::counted(steps, "step");
     format!("{} {}, {steps}: {}", contract.id, contract.version, uses.join(", "))

@@ -105,6 +105,52 @@ fn changes_of_other_skills_are_shown_first_and_completely() {
 }
 
 #[test]
+fn all_capabilities_of_a_step_are_named() {
+    let home = Home::empty();
+    home.skill("fmt", "description: Formats text. Use for text.", "# Fmt\n");
+    for name in ["one", "two"] {
+        let capability = format!("id: text.{name}\nversion: 1.0.0\noutputs: {{text: string}}\n");
+        home.file(&format!("fmt/capabilities/{name}.yaml"), capability);
+        let binding = format!(
+            "id: {name}\ncapability: text.{name}\nprotocol: builtin\noperation: text.template\n\
+             request: {{template: {name}, variables: {{}}}}\nresponse: {{text: response.text}}\n"
+        );
+        home.file(&format!("fmt/bindings/{name}.yaml"), binding);
+    }
+    home.file(
+        "fmt/skill.yaml",
+        "id: fmt\nversion: 1.0.0\ninputs: {kind: {type: string, default: two}}\noutputs: {text: string, all: any}\nsteps:\n\
+         - id: routed\n  uses: text.count\n  output: {text: outputs.text}\n  \
+         config: {router: {on: inputs.kind, cases: {one: text.one}, default: text.two}}\n\
+         - id: fan\n  uses: _scatter\n  output: {all: outputs.all}\n  \
+         config: {scatter: {capabilities: [text.two, text.one], merge: collect}}\n",
+    );
+    let shown = home.run(&["trust", "fmt"]).stdout;
+    assert!(shown.contains("contract  fmt 1.0.0, 2 steps: text.one, text.two\n"), "{shown}");
+    let packed = home.json(&["package-prepare", "fmt", "--dry-run"]);
+    let contract = serde_json::json!("contract fmt 1.0.0, 2 steps: text.one, text.two");
+    assert!(packed["runs"].as_array().unwrap().contains(&contract), "{packed}");
+
+    let uses = |id: &str| -> Vec<String> {
+        let detail = home.json(&["runs", "show", id]);
+        let steps = detail["steps"].as_array().unwrap().iter();
+        steps.map(|step| format!("{} {}", step["step"], step["uses"]).replace('"', "")).collect()
+    };
+    home.json(&["trust", "fmt", "--yes"]);
+    let run = home.json(&["run", "fmt"]);
+    let id = run["run"]["id"].as_str().unwrap();
+    assert_eq!(
+        uses(id),
+        ["routed text.two", "fan text.two, text.one", "fan[0] text.two", "fan[1] text.one"],
+        "{run}"
+    );
+    policy(&home, "require_approval:\n  - {id: fmt}\n");
+    let run = home.json(&["run", "fmt"]);
+    let id = run["run"]["id"].as_str().unwrap();
+    assert_eq!(uses(id), ["routed text.one, text.two", "fan text.two, text.one"], "{run}");
+}
+
+#[test]
 fn an_untrusted_definition_is_reported_before_a_launch() {
     let home = Home::empty();
     home.skill("ship", "description: Ships a parcel. Use for parcels.", "# Ship\n");

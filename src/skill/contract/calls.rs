@@ -280,22 +280,15 @@ fn cycle(
 
 /// Returns every capability that a step names, with its key path.
 fn called(step: &Step) -> Vec<(&str, &'static [&'static str])> {
-    let mut all: Vec<(&str, &'static [&'static str])> = Vec::new();
-    if let StepAction::Capability(id) = &step.action
-        && step.router.is_none()
-        && step.scatter.is_none()
-    {
-        all.push((id, &["uses"]));
-    }
-    if let Some(router) = &step.router {
-        let cases = router.cases.values().chain(&router.default);
-        all.extend(cases.map(|id| (id.as_str(), &["config", "router"][..])));
-    }
-    if let Some(scatter) = &step.scatter {
-        all.extend(scatter.capabilities.iter().map(|id| (id.as_str(), &["config", "scatter"][..])));
-    }
-    all.retain(|(id, _)| !id.starts_with("skill:"));
-    all
+    let keys: &'static [&'static str] = if step.router.is_some() {
+        &["config", "router"]
+    } else if step.scatter.is_some() {
+        &["config", "scatter"]
+    } else {
+        &["uses"]
+    };
+    let called = step.called_capabilities().into_iter();
+    called.filter(|id| !id.starts_with("skill:")).map(|id| (id, keys)).collect()
 }
 
 fn inputs(
