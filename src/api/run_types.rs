@@ -209,7 +209,7 @@ pub struct StepView {
     pub step: String,
     /// How deep it is nested; 0 for steps of the contract itself.
     pub depth: u32,
-    /// The capability, skill or signal that it uses.
+    /// The capability, skill or signal that it uses; of several capabilities, the one that was called, or all before that.
     pub uses: String,
     /// State of the step.
     pub state: StepState,

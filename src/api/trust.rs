@@ -1,17 +1,19 @@
 //! What trusting a bundle would allow to run, as shown before the approval.
 
 use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use serde_json::Value;
 
 use super::{Code, Error};
 use skills_base::files::Folder;
+use skills_base::number::counted;
 use skills_registry::trust::{BundleDigest, TrustError, is_bundle};
 use skills_registry::{Trust, TrustState};
-use skills_skill::contract::{self, StepAction};
-use skills_skill::{Digest, Skill, SkillId};
+use skills_skill::contract::{self, Binding, Endpoint, Protocol, Service, ServiceTarget, StepAction};
+use skills_skill::{Digest, Skill, SkillId, is_main_file};
 
 /// File name of a contract.
 const CONTRACT: &str = "skill.yaml";
@@ -34,15 +36,15 @@ pub struct TrustSubject {
     /// Files under `scripts/`, and every other executable.
     pub scripts: Vec<String>,
     /// Bindings in a line each: file, capability, protocol, what is called; first those of capabilities that it does not
-    /// define.
+    /// define, and those that call a service of the user's configuration.
     pub bindings: Vec<String>,
-    /// Number of bindings of capabilities that it does not define: they apply to the runs of other skills.
+    /// Number of bindings that are first: they apply to the runs of other skills, or act with the user's credentials.
     #[serde(skip)]
-    pub foreign_bindings: usize,
+    pub first_bindings: usize,
     /// Definitions of capabilities in a line each: file, id, what they require and set; first those that require no
     /// approval. They apply to the runs of all skills.
     pub capabilities: Vec<String>,
-    /// Services in a line each.
+    /// Services in a line each: file, id, address.
     pub services: Vec<String>,
     /// Whether the frontmatter has hooks, which some clients execute automatically.
     pub hooks: bool,
@@ -67,8 +69,14 @@ impl TrustSubject {
     }
 }
 
-/// Returns what trusting this folder would allow. Reads all of its files.
-pub fn survey(trust: &Trust, place: &Path, skill: Option<&Skill>) -> TrustSubject {
+/// Returns what trusting this folder would allow. Reads all of its files. `services` are those of the user's
+/// configuration; `None` if it will be used with another one.
+pub fn survey(
+    trust: &Trust,
+    place: &Path,
+    skill: Option<&Skill>,
+    services: Option<&BTreeMap<String, Endpoint>>,
+) -> TrustSubject {
     let (measured, obstacle) = match trust.compute_digest(place) {
         Ok(measured) => (Some(measured), None),
         Err(TrustError::Unpinnable { why, .. }) => (None, Some(why.to_string())),
@@ -109,20 +117,24 @@ pub fn survey(trust: &Trust, place: &Path, skill: Option<&Skill>) -> TrustSubjec
     let bindings = below("bindings/").filter(|path| is_yaml(path)).map(|path| {
         let binding = read(path).and_then(|text| contract::parse_binding(&place.join(path), &text).0);
         let Some(binding) = binding else { return (true, format!("{path}: cannot be read as a binding")) };
-        let line = format!("{path}: {} by {} {}", binding.capability, binding.protocol, binding.operation);
-        (defined.contains(&binding.capability), line)
+        let (service, is_configured) = called_service(&binding, services);
+        let (capability, protocol) = (&binding.capability, binding.protocol);
+        let line = format!("{path}: {capability} by {protocol} {}{service}", binding.operation);
+        (defined.contains(capability) && !is_configured, line)
     });
     let bindings: Vec<(bool, String)> = bindings.collect();
-    let foreign_bindings = bindings.iter().filter(|(is_own, _)| !is_own).count();
+    let first_bindings = bindings.iter().filter(|(is_own, _)| !is_own).count();
     let bindings = in_order(bindings);
-    let services = below("services/").filter(|path| is_yaml(path)).map(|path| {
+    let described = below("services/").filter(|path| is_yaml(path)).map(|path| {
         let service = read(path).and_then(|text| contract::parse_service(&place.join(path), &text).0);
-        service.map_or_else(
-            || format!("{path}: cannot be read as a service"),
-            |service| format!("{path}: {}", service.id),
-        )
+        let what = service.as_ref().map_or_else(|| "cannot be read as a service".to_owned(), service_line);
+        format!("{path}: {what}")
     });
-    let services: Vec<String> = services.collect();
+    let described: Vec<String> = described.collect();
+    // A bundle that is in no root is not in the catalog, and the one in the catalog may be an earlier version.
+    let main = paths.iter().find(|path| is_main_file(path)).filter(|_| is_bundle(place));
+    let seen = main.and_then(|main| skills_skill::parse(&place.join(main), read(main)?.as_bytes(), 0).ok());
+    let has_hooks = |skill: &Skill| skill.clients.has_hooks;
     let contract = read(CONTRACT).filter(|_| is_bundle(place));
     let contract = contract.and_then(|text| contract::parse(&place.join(CONTRACT), &text).0);
     let (measured, obstacle) = if has_moved.get() {
@@ -134,15 +146,15 @@ pub fn survey(trust: &Trust, place: &Path, skill: Option<&Skill>) -> TrustSubjec
         state: trust.state(place),
         contract: contract.map(|contract| contract_line(&contract)),
         bindings,
-        foreign_bindings,
+        first_bindings,
         capabilities,
-        services,
-        hooks: skill.is_some_and(|skill| skill.clients.has_hooks),
+        services: described,
+        hooks: skill.is_some_and(has_hooks) || seen.as_ref().is_some_and(has_hooks),
         files: measured.as_ref().map_or(0, |measured| measured.files.len()),
         bytes: measured.as_ref().map_or(0, |measured| measured.bytes),
         digest: measured.as_ref().map(|measured| measured.digest),
         place: place.to_owned(),
-        skill_id: skill.map(|skill| skill.id.clone()),
+        skill_id: skill.or(seen.as_ref()).map(|skill| skill.id.clone()),
         scripts,
         obstacle,
         measured,
@@ -186,20 +198,51 @@ fn requirements(capability: &contract::Capability) -> String {
     all.join(", ")
 }
 
-fn contract_line(contract: &contract::Contract) -> String {
-    let mut uses: Vec<String> = Vec::new();
-    for step in &contract.steps {
-        let name = match &step.action {
-            StepAction::Capability(id) => id.clone(),
-            StepAction::Skill(id) => format!("skill:{id}"),
-            StepAction::WaitForSignal(name) => format!("signal {name}"),
-        };
-        if !uses.contains(&name) {
-            uses.push(name);
-        }
+/// Returns which service a binding calls, as the end of its line, and whether the user's configuration has it: the calls
+/// then reach its address, with its credentials.
+fn called_service(binding: &Binding, services: Option<&BTreeMap<String, Endpoint>>) -> (String, bool) {
+    let id = &binding.service;
+    match (binding.protocol, services.and_then(|services| services.get(id))) {
+        (Protocol::Builtin, _) | (Protocol::Script, None) => (String::new(), false),
+        (_, Some(endpoint)) => (format!(" of your service {id} ({})", target(&endpoint.reach)), true),
+        (_, None) if services.is_some() => (format!(" of service {id}, which is not configured"), false),
+        (_, None) => (format!(" of service {id}"), false),
     }
-    let steps = contract.steps.len();
-    let steps = skills_base::number::counted(steps, "step");
+}
+
+/// Describes how a service is reached, without the values that can contain secrets.
+fn target(reach: &ServiceTarget) -> String {
+    let with = |count: usize, noun: &str| {
+        if count == 0 { String::new() } else { format!(", with {}", counted(count, noun)) }
+    };
+    match reach {
+        ServiceTarget::Http { url, headers } => format!("{url}{}", with(headers.len(), "header")),
+        ServiceTarget::Command { program, env, .. } => {
+            format!("program {program}{}", with(env.len(), "environment variable"))
+        }
+        ServiceTarget::Script { bundle, script } => format!("script {}", bundle.join(script).display()),
+    }
+}
+
+/// Returns id and address of a service: advice for the configuration can contain it.
+fn service_line(service: &Service) -> String {
+    let address = ["base_url", "url", "server"].iter().find_map(|key| service.settings.get(*key));
+    let address = address.and_then(Value::as_str).map(|address| format!(", {address}"));
+    format!("{}{}", service.id, address.unwrap_or_default())
+}
+
+/// Returns id, version and number of steps of a contract, and everything that its steps may call.
+fn contract_line(contract: &contract::Contract) -> String {
+    let mut seen = BTreeSet::new();
+    let called = contract.steps.iter().flat_map(|step| match &step.action {
+        StepAction::Capability(_) => {
+            step.called_capabilities().into_iter().map(str::to_owned).collect::<Vec<_>>()
+        }
+        StepAction::Skill(id) => vec![format!("skill:{id}")],
+        StepAction::WaitForSignal(name) => vec![format!("signal {name}")],
+    });
+    let uses: Vec<String> = called.filter(|name| seen.insert(name.clone())).collect();
+    let steps = counted(contract.steps.len(), "step");
     format!("{} {}, {steps}: {}", contract.id, contract.version, uses.join(", "))
 }
 

@@ -97,7 +97,7 @@ fn render(
         let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
         let files = counted(manifest.files.len(), "file");
         let verb = TextStyle::Good.paint(verb, look.color);
-        let digest = &manifest.digest.to_string()[..16];
+        let digest = manifest.digest;
         let _ = writeln!(out, "{verb} {id}: {files}, {}, sha256 {digest}", byte_size(bytes));
     }
     if let Some(file) = &report.file {

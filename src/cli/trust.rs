@@ -15,10 +15,12 @@ use super::runs::invocation;
 use skills_api::{Code, CoreParts, Error, Local, TrustSubject};
 use skills_base::paths::escaped;
 use skills_config::shown;
+use skills_registry::trust::is_bundle;
 use skills_registry::{Pin, TrustState, TrustSummary};
 use skills_skill::safe_text;
 
-/// Maximum number of lines of one kind shown of a bundle, except those that apply to the runs of other skills.
+/// Maximum number of lines of one kind shown of a bundle, except those that apply to the runs of other skills or act with
+/// the user's credentials.
 const MAX_SHOWN_LINES: usize = 12;
 
 /// `skills trust --json`: what was shown, and the outcome.
@@ -147,10 +149,15 @@ fn render(cx: &Context, subjects: &[TrustSubject]) -> (String, usize) {
     let mut hidden = 0;
     let home = skills_config::Dirs::new(&cx.env).home;
     let mut out = String::new();
-    let (running, quiet): (Vec<&TrustSubject>, Vec<_>) =
-        subjects.iter().partition(|subject| subject.runs_something() || subjects.len() == 1);
+    let (running, quiet): (Vec<&TrustSubject>, Vec<_>) = subjects
+        .iter()
+        .partition(|subject| subject.runs_something() || !subject.services.is_empty() || subjects.len() == 1);
     for subject in running {
-        let name = subject.skill_id.as_ref().map_or("registry files", |id| id.as_str());
+        let name = match &subject.skill_id {
+            Some(id) => id.as_str(),
+            None if is_bundle(&subject.place) => "invalid skill",
+            None => "registry files",
+        };
         let place = safe_text::name(&shown(&subject.place, &cx.cwd, &home)).into_owned();
         let _ = writeln!(
             out,
@@ -170,7 +177,7 @@ fn render(cx: &Context, subjects: &[TrustSubject]) -> (String, usize) {
         let most = MAX_SHOWN_LINES;
         let parts: [(&str, &[String], usize); 7] = [
             ("defines", &subject.capabilities, usize::MAX),
-            ("bindings", &subject.bindings, most.max(subject.foreign_bindings)),
+            ("bindings", &subject.bindings, most.max(subject.first_bindings)),
             ("contract", &contract, most),
             ("scripts", &subject.scripts, most),
             ("services", &subject.services, most),
@@ -184,7 +191,6 @@ fn render(cx: &Context, subjects: &[TrustSubject]) -> (String, usize) {
             }
         }
         if let Some(digest) = subject.digest {
-            let digest = &digest.to_string()[..16];
             let files = counted(subject.files, "file");
             let text = format!("{files}, {}, sha256 {digest}", byte_size(subject.bytes));
             let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&text, look.color));

@@ -202,7 +202,8 @@ impl<'e> RunExecution<'e> {
         let starting: Vec<(ScheduledCall, Duration)> = again.into_iter().chain(first).collect();
         let mut intents = self.opened_intents();
         for (call, _) in &starting {
-            intents.push(self.intent(&call.path, call.attempt, call.digest.clone(), call.is_repeatable()));
+            let intent = self.intent(&call.path, call.attempt, call.digest.clone(), call.is_repeatable());
+            intents.push(StepIntent { capability: self.chosen_capability(call), ..intent });
             self.events.extend(call.notes.iter().cloned());
         }
         let started = self.commit(intents).await?;
@@ -222,7 +223,14 @@ impl<'e> RunExecution<'e> {
 
     fn intent(&self, step: &str, attempt: u32, inputs_digest: String, repeatable: bool) -> StepIntent {
         let idempotency_key = idempotency_key(&self.scheduler.progress.run.id.0, step);
-        StepIntent { step: step.to_owned(), attempt, inputs_digest, idempotency_key, repeatable }
+        let step = step.to_owned();
+        StepIntent { step, attempt, inputs_digest, idempotency_key, repeatable, capability: None }
+    }
+
+    /// Returns the capability of a call if its step names several, so that its start records which one was called.
+    fn chosen_capability(&self, call: &ScheduledCall) -> Option<String> {
+        let step = self.scheduler.progress.plan.step_at(&call.path)?;
+        (step.called_capabilities().len() > 1).then(|| call.capability.id.clone())
     }
 
     /// Records everything that is due in one transaction, if anything is. Returns the steps that may start.

@@ -180,12 +180,12 @@ impl Plan {
         self.capabilities.get(id)
     }
 
-    /// Returns the capability that a step calls; `None` for a nested skill and a signal.
+    /// Returns the capability that a step calls; `None` for a nested skill and a signal, and where a router or a scatter
+    /// names several.
     pub fn capability_of(&self, step: &Step) -> Option<&Arc<Capability>> {
-        match &step.action {
-            StepAction::Capability(id) => self.capability(id),
-            StepAction::Skill(_) | StepAction::WaitForSignal(_) => None,
-        }
+        let called = step.called_capabilities();
+        let [id] = called.as_slice() else { return None };
+        self.capability(id)
     }
 
     /// Returns the contract at a nesting path (`report`, `report/render`; empty for the run's own).
@@ -277,15 +277,8 @@ impl Closure<'_> {
                     self.note(PlanProblem::MissingSkill { id: id.clone(), used_by: place });
                 }
             }
-            // With a router or a scatter the step's own capability is only a name for planning.
-            StepAction::Capability(id) => {
-                let router = step.router.iter().flat_map(|r| r.cases.values().chain(&r.default));
-                let scatter = step.scatter.iter().flat_map(|s| &s.capabilities);
-                let mut called: Vec<&String> = router.chain(scatter).collect();
-                if called.is_empty() {
-                    called.push(id);
-                }
-                for id in called {
+            StepAction::Capability(_) => {
+                for id in step.called_capabilities() {
                     self.capability(id, &place);
                 }
             }

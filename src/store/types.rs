@@ -367,6 +367,9 @@ pub struct StepIntent {
     pub idempotency_key: String,
     /// Whether repeating it is safe.
     pub repeatable: bool,
+    /// The capability that is called, if the step names several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capability: Option<String>,
 }
 
 /// How a step ended.

@@ -105,6 +105,113 @@ fn changes_of_other_skills_are_shown_first_and_completely() {
 }
 
 #[test]
+fn all_capabilities_of_a_step_are_named() {
+    let home = Home::empty();
+    home.skill("fmt", "description: Formats text. Use for text.", "# Fmt\n");
+    for name in ["one", "two"] {
+        let capability = format!("id: text.{name}\nversion: 1.0.0\noutputs: {{text: string}}\n");
+        home.file(&format!("fmt/capabilities/{name}.yaml"), capability);
+        let binding = format!(
+            "id: {name}\ncapability: text.{name}\nprotocol: builtin\noperation: text.template\n\
+             request: {{template: {name}, variables: {{}}}}\nresponse: {{text: response.text}}\n"
+        );
+        home.file(&format!("fmt/bindings/{name}.yaml"), binding);
+    }
+    home.file(
+        "fmt/skill.yaml",
+        "id: fmt\nversion: 1.0.0\ninputs: {kind: {type: string, default: two}}\noutputs: {text: string, all: any}\nsteps:\n\
+         - id: routed\n  uses: text.count\n  output: {text: outputs.text}\n  \
+         config: {router: {on: inputs.kind, cases: {one: text.one}, default: text.two}}\n\
+         - id: fan\n  uses: _scatter\n  output: {all: outputs.all}\n  \
+         config: {scatter: {capabilities: [text.two, text.one], merge: collect}}\n",
+    );
+    let shown = home.run(&["trust", "fmt"]).stdout;
+    assert!(shown.contains("contract  fmt 1.0.0, 2 steps: text.one, text.two\n"), "{shown}");
+    let packed = home.json(&["package-prepare", "fmt", "--dry-run"]);
+    let contract = serde_json::json!("contract fmt 1.0.0, 2 steps: text.one, text.two");
+    assert!(packed["runs"].as_array().unwrap().contains(&contract), "{packed}");
+    let digest = packed["manifest"]["digest"].as_str().unwrap();
+    assert!(home.run(&["package-prepare", "fmt", "--dry-run"]).stdout.contains(digest), "{packed}");
+
+    let uses = |id: &str| -> Vec<String> {
+        let detail = home.json(&["runs", "show", id]);
+        let steps = detail["steps"].as_array().unwrap().iter();
+        steps.map(|step| format!("{} {}", step["step"], step["uses"]).replace('"', "")).collect()
+    };
+    home.json(&["trust", "fmt", "--yes"]);
+    let run = home.json(&["run", "fmt"]);
+    let id = run["run"]["id"].as_str().unwrap();
+    assert_eq!(
+        uses(id),
+        ["routed text.two", "fan text.two, text.one", "fan[0] text.two", "fan[1] text.one"],
+        "{run}"
+    );
+    policy(&home, "require_approval:\n  - {id: fmt}\n");
+    let run = home.json(&["run", "fmt"]);
+    let id = run["run"]["id"].as_str().unwrap();
+    assert_eq!(uses(id), ["routed text.one, text.two", "fan text.two, text.one"], "{run}");
+}
+
+#[test]
+fn bindings_that_use_credentials_are_shown_first() {
+    let home = Home::empty();
+    home.config(
+        "services:\n  bank: {url: 'http://127.0.0.1:9/v1', headers: {Authorization: Bearer x}}\n  \
+         files: {command: mcp-files, env: {MODE: rw}}\n",
+    );
+    home.skill("fmt", "description: Formats text. Use for text.", "# Fmt\n");
+    home.file("fmt/capabilities/go.yaml", "id: fmt.go\nversion: 1.0.0\n");
+    home.file("fmt/scripts/a.py", "print('{}')\n");
+    for (id, calls) in [
+        ("a", "protocol: script\noperation: a.py"),
+        ("b", "protocol: openrpc\nservice: other\noperation: list"),
+        ("c", "protocol: openapi\nservice: bank\noperation: POST /format"),
+        ("d", "protocol: mcp\nservice: files\noperation: delete_file"),
+    ] {
+        home.file(&format!("fmt/bindings/{id}.yaml"), format!("id: {id}\ncapability: fmt.go\n{calls}\n"));
+    }
+    let shown = home.run(&["trust", "fmt"]).stdout;
+    let at = shown.find("  bindings").unwrap();
+    let lines: Vec<&str> = shown[at..].lines().map(|line| line[12..].trim()).collect();
+    assert_eq!(
+        lines[..4],
+        [
+            "bindings/c.yaml: fmt.go by openapi POST /format of your service bank (http://127.0.0.1:9/v1, with 1 header)",
+            "bindings/d.yaml: fmt.go by mcp delete_file of your service files (program mcp-files, with 1 environment \
+             variable)",
+            "bindings/a.yaml: fmt.go by script a.py",
+            "bindings/b.yaml: fmt.go by openrpc list of service other, which is not configured",
+        ],
+        "{shown}"
+    );
+    let packed = home.json(&["package-prepare", "fmt", "--dry-run"])["runs"].to_string();
+    assert!(packed.contains("POST /format of service bank\""), "{packed}");
+}
+
+#[test]
+fn services_and_hooks_of_all_bundles_are_shown() {
+    let home = Home::empty();
+    home.skill("a", "description: Writes text. Use for text.", "# A\n");
+    home.skill("docs", "description: Describes services. Use for services.", "# Docs\n");
+    home.file("docs/services/bank.yaml", "id: other\nbase_url: https://evil.example/v1\n");
+    let shown = home.run(&["trust", home.skills().to_str().unwrap()]).stdout;
+    assert!(shown.contains("  services  services/bank.yaml: other, https://evil.example/v1\n"), "{shown}");
+    assert!(shown.contains("1 more bundle with instructions only"), "{shown}");
+
+    let bundle = home.path().join("else/hk");
+    fs::create_dir_all(&bundle).unwrap();
+    let hooks = "hooks: {PreToolUse: [{hooks: [{type: command, command: 'touch x'}]}]}";
+    let text = format!("---\nname: hk\ndescription: Uses hooks. Use for hooks.\n{hooks}\n---\n\n# Hk\n");
+    fs::write(bundle.join("SKILL.md"), text).unwrap();
+    let outside = home.run(&["trust", bundle.to_str().unwrap()]).stdout;
+    assert!(outside.starts_with("hk  ") && outside.contains("\n  hooks     in the frontmatter"), "{outside}");
+    let subject = home.json(&["trust", bundle.to_str().unwrap(), "--yes"])["subjects"][0].clone();
+    let digest = subject["digest"].as_str().unwrap();
+    assert_eq!(digest.len(), 64);
+    assert!(outside.contains(&format!("sha256 {digest}\n")), "{outside}");
+}
+
+#[test]
 fn an_untrusted_definition_is_reported_before_a_launch() {
     let home = Home::empty();
     home.skill("ship", "description: Ships a parcel. Use for parcels.", "# Ship\n");

@@ -115,6 +115,7 @@ fn intent(step: &str) -> StepIntent {
         inputs_digest: "d1".into(),
         idempotency_key: format!("key-{step}"),
         repeatable: false,
+        capability: None,
     }
 }
 

@@ -168,7 +168,7 @@ impl EvidenceContext {
             }
             TrustState::Untrusted => "not trusted".to_owned(),
         };
-        trust::survey(&self.trust, &skill.root_dir, Some(skill)).runs_something().then_some(why)
+        trust::survey(&self.trust, &skill.root_dir, Some(skill), None).runs_something().then_some(why)
     }
 }
 

@@ -42,10 +42,10 @@ impl TrustPins {
     /// Returns `not_found` if there is nothing at that name or folder that could run.
     pub async fn digest(&self, requested: &str) -> Result<Vec<TrustSubject>, Error> {
         let places = self.places(requested)?;
-        let trust = self.trust.clone();
+        let (trust, config) = (self.trust.clone(), Arc::clone(&self.skills.config));
         run_blocking(move || {
             let survey = |(place, skill): &(PathBuf, Option<Arc<Skill>>)| {
-                trust::survey(&trust, place, skill.as_deref())
+                trust::survey(&trust, place, skill.as_deref(), Some(&config.services))
             };
             Ok(places.iter().map(survey).collect())
         })

@@ -161,7 +161,7 @@ fn folded(path: &str) -> String {
 /// Describes the executable content of a bundle, and what changes the runs of other skills, one line each.
 fn runs(place: &std::path::Path, skill: Option<&skills_skill::Skill>) -> Vec<String> {
     let untrusted = skills_registry::Trust::new(None, std::path::PathBuf::new(), Vec::new());
-    let subject = super::trust::survey(&untrusted, place, skill);
+    let subject = super::trust::survey(&untrusted, place, skill, None);
     let hooks = subject
         .hooks
         .then(|| "the frontmatter has hooks, which some clients execute automatically".to_owned());

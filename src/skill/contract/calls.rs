@@ -10,7 +10,7 @@ use skills_base::files::Folder;
 
 use super::check::{OWN_SKILL, Places};
 use super::nesting::{MAX_CONTRACTS, MAX_DEPTH, MAX_STEPS, Nesting};
-use super::reader::{Reader, nearest, suggest};
+use super::reader::Reader;
 use super::types::{
     Binding, Capability, Contract, Field, FieldType, MergeStrategy, Protocol, Source, Step, StepAction,
 };
@@ -101,8 +101,8 @@ pub fn check_calls(
                     "step `{}` calls `{capability}`, which is not declared and has no binding",
                     step.id
                 );
-                let finding = reader.note(&rules::CONTRACT_CAPABILITY, &path, &at, message);
-                suggest(finding, capability, ids.iter().copied());
+                reader.note(&rules::CONTRACT_CAPABILITY, &path, &at, message);
+                reader.suggest(capability, ids.iter().copied());
             }
         }
         if let Some(callee) = context.callee(step) {
@@ -149,9 +149,9 @@ pub fn check_binding(
             "the binding `{}` implements `{}`, which is not declared",
             binding.id, binding.capability
         );
-        let finding = reader.note(&rules::CONTRACT_CAPABILITY, "capability", &at("capability"), message);
+        reader.note(&rules::CONTRACT_CAPABILITY, "capability", &at("capability"), message);
         let declared = capabilities.ids().into_iter().filter(|id| capabilities.declared(id).is_some());
-        suggest(finding, &binding.capability, declared);
+        reader.suggest(&binding.capability, declared);
     }
     // A declared service defines itself what executes its operations, and can be configured anywhere.
     let operation = Path::new(&binding.operation);
@@ -256,7 +256,7 @@ fn nested(
         // The skill may be in another root.
         finding.severity = Severity::Warning;
         "Correct the id, or add the skill to the roots.".clone_into(&mut finding.help);
-        suggest(finding, id, skills.keys().map(String::as_str));
+        reader.suggest(id, skills.keys().map(String::as_str));
     }
 }
 
@@ -280,22 +280,15 @@ fn cycle(
 
 /// Returns every capability that a step names, with its key path.
 fn called(step: &Step) -> Vec<(&str, &'static [&'static str])> {
-    let mut all: Vec<(&str, &'static [&'static str])> = Vec::new();
-    if let StepAction::Capability(id) = &step.action
-        && step.router.is_none()
-        && step.scatter.is_none()
-    {
-        all.push((id, &["uses"]));
-    }
-    if let Some(router) = &step.router {
-        let cases = router.cases.values().chain(&router.default);
-        all.extend(cases.map(|id| (id.as_str(), &["config", "router"][..])));
-    }
-    if let Some(scatter) = &step.scatter {
-        all.extend(scatter.capabilities.iter().map(|id| (id.as_str(), &["config", "scatter"][..])));
-    }
-    all.retain(|(id, _)| !id.starts_with("skill:"));
-    all
+    let keys: &'static [&'static str] = if step.router.is_some() {
+        &["config", "router"]
+    } else if step.scatter.is_some() {
+        &["config", "scatter"]
+    } else {
+        &["uses"]
+    };
+    let called = step.called_capabilities().into_iter();
+    called.filter(|id| !id.starts_with("skill:")).map(|id| (id, keys)).collect()
 }
 
 fn inputs(
@@ -323,9 +316,9 @@ fn inputs(
         let Some(field) = callee.inputs.get(name) else {
             if !callee.takes_all {
                 let message = format!("step `{}`: `{id}` has no input `{name}`", step.id);
-                let finding = reader.note(&rules::CONTRACT_INPUT, &path, &at, message);
+                reader.note(&rules::CONTRACT_INPUT, &path, &at, message);
                 let free = callee.inputs.keys().filter(|name| !step.input.contains_key(*name));
-                suggest(finding, name, free.map(String::as_str));
+                reader.suggest(name, free.map(String::as_str));
             }
             continue;
         };
@@ -384,12 +377,12 @@ fn outputs(
         let path = format!("steps.{}.output.{field}", step.id);
         let message = format!("step `{}`: `{}` has no output `{field}`", step.id, callee.id);
         let at = places.within(step, &["output", field.as_str()]);
-        let finding = reader.note(&rules::CONTRACT_OUTPUT, &path, &at, message);
         let declared: Vec<&str> = callee.outputs.keys().map(String::as_str).collect();
-        finding.help = match nearest(name, declared.iter().copied()) {
+        let help = match reader.nearest(name, declared.iter().copied()) {
             Some(near) => format!("Did you mean `{near}`?"),
             None => format!("Use one of: {}.", declared.join(", ")),
         };
+        reader.note(&rules::CONTRACT_OUTPUT, &path, &at, message).help = help;
     }
 }
 

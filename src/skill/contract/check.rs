@@ -6,12 +6,12 @@ use std::ops::Range;
 
 use super::expression::Expr;
 use super::parse::NAMESPACES;
-use super::reader::{Reader, suggest};
+use super::reader::Reader;
 use super::title::placeholders;
 use super::types::{Contract, MergeStrategy, Source, Step, StepAction};
+use crate::Severity;
 use crate::lint::rules;
 use crate::yaml::{Content, Node};
-use crate::{Finding, Severity};
 
 /// Help for a skill that calls itself.
 pub(super) const OWN_SKILL: &str = "Call another skill, or remove the step.";
@@ -87,8 +87,8 @@ fn identity(reader: &mut Reader<'_>, places: &Places<'_>, facts: &StepFacts<'_>)
         if !is_known || is_itself {
             let message = format!("step `{}` depends on `{other}`, which is not another step", step.id);
             let place = places.within(step, &["config", "depends_on"]);
-            let finding = reader.note(&rules::CONTRACT_REFERENCE, &path, &place, message);
-            suggest(finding, other, order.ids().filter(|id| *id != step.id));
+            reader.note(&rules::CONTRACT_REFERENCE, &path, &place, message);
+            reader.suggest(other, order.ids().filter(|id| *id != step.id));
         }
     }
 }
@@ -124,7 +124,7 @@ fn inputs(reader: &mut Reader<'_>, places: &Places<'_>, facts: &StepFacts<'_>) {
             if !is_certain {
                 finding.severity = Severity::Warning;
             }
-            facts.advise(finding, &name, unresolved);
+            facts.advise(reader, &name, unresolved);
         }
     }
 }
@@ -159,7 +159,7 @@ fn targets<'c>(
             let place = places.within(step, &["output", field.as_str()]);
             let finding = reader.note(&rules::CONTRACT_OUTPUT, &path, &place, message);
             "Declare it in `outputs`, or write to `vars`.".clone_into(&mut finding.help);
-            suggest(finding, output, outputs.keys().map(String::as_str));
+            reader.suggest(output, outputs.keys().map(String::as_str));
         }
         let twice = written.insert(name.clone(), &step.id);
         if let Some(first) = twice.filter(|_| step.merge_strategy == MergeStrategy::Overwrite) {
@@ -221,7 +221,7 @@ fn check_expression(
         if !is_certain {
             finding.severity = Severity::Warning;
         }
-        facts.advise(finding, &name, unresolved);
+        facts.advise(reader, &name, unresolved);
     }
 }
 
@@ -234,8 +234,8 @@ fn title(reader: &mut Reader<'_>, places: &Places<'_>, contract: &Contract) {
             Some(input) if contract.inputs.contains_key(input) => {}
             Some(input) => {
                 let message = format!("`title`: unknown input `{input}`");
-                let finding = reader.note(&rules::CONTRACT_REFERENCE, "title", &place, message);
-                suggest(finding, input, contract.inputs.keys().map(String::as_str));
+                reader.note(&rules::CONTRACT_REFERENCE, "title", &place, message);
+                reader.suggest(input, contract.inputs.keys().map(String::as_str));
             }
             None => {
                 let message = format!("`title` reads `{name}`; a title reads inputs only: {{inputs.NAME}}");
@@ -377,27 +377,27 @@ impl<'c> StepFacts<'c> {
         Some(if is_later { Unresolved::Later(id) } else { Unresolved::Parallel(id) })
     }
 
-    /// Adds help to a finding.
-    fn advise(&self, finding: &mut Finding, name: &str, unresolved: Unresolved<'_>) {
+    /// Adds help to the last finding.
+    fn advise(&self, reader: &mut Reader<'_>, name: &str, unresolved: Unresolved<'_>) {
         let id = &self.step.id;
         match unresolved {
             Unresolved::NoInput(input) => {
-                suggest(finding, input, self.contract.inputs.keys().map(String::as_str));
+                reader.suggest(input, self.contract.inputs.keys().map(String::as_str));
             }
-            Unresolved::NoFrame => {
+            Unresolved::NoFrame => reader.set_help(
                 "Read an input, or what an earlier step writes; a `foreach` passes each item in the input field that \
                     `as` names."
-                    .clone_into(&mut finding.help);
-            }
-            Unresolved::NoWriter => suggest(finding, name, self.order.writers.keys().map(String::as_str)),
+                    .to_owned(),
+            ),
+            Unresolved::NoWriter => reader.suggest(name, self.order.writers.keys().map(String::as_str)),
             Unresolved::Later(writer) => {
-                finding.help = format!("Move step `{writer}` before step `{id}`, or change `depends_on`.");
+                reader.set_help(format!("Move step `{writer}` before step `{id}`, or change `depends_on`."));
             }
             Unresolved::Itself => {
-                "Read an input, or what an earlier step writes.".clone_into(&mut finding.help);
+                reader.set_help("Read an input, or what an earlier step writes.".to_owned());
             }
             Unresolved::Parallel(writer) => {
-                finding.help = format!("Add `{writer}` to `depends_on` of step `{id}`.");
+                reader.set_help(format!("Add `{writer}` to `depends_on` of step `{id}`."));
             }
         }
     }

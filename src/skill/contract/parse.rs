@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::check;
-use super::reader::{Reader, join, suggest};
+use super::reader::{Reader, join};
 use super::types::{
     Contract, ContractApprovals, Field, FieldType, Foreach, Merge, MergeStrategy, Retry, Router, Scatter,
     Source, Step, StepAction, While,
@@ -134,8 +134,8 @@ fn field(reader: &mut Reader<'_>, node: &Node, path: &str) -> Option<Field> {
         Content::Text(word) => {
             let kind = word.parse().unwrap_or_else(|_| {
                 let message = format!("`{path}` is `{word}`; expected one of {types}");
-                let finding = reader.invalid(path, &node.at, message, "Use one of these types.");
-                suggest(finding, word, types.split(", "));
+                reader.invalid(path, &node.at, message, "Use one of these types.");
+                reader.suggest(word, types.split(", "));
                 FieldType::Any
             });
             Some(Field::of(kind))

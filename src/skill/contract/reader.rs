@@ -7,22 +7,28 @@ use std::str::FromStr;
 use serde_json::Value;
 
 use crate::Finding;
-use crate::finding_builder::{Notes, span};
+use crate::finding_builder::Notes;
 use crate::frontmatter::Frontmatter;
 use crate::lint::rules;
 use crate::yaml::{self, Content, Entry, Node};
 
 /// Maximum number of characters of a word for which a similar one is suggested.
 const MAX_WORD: usize = 64;
+/// Maximum cost of all suggestions for a file: each known word that is looked at costs 1, if it is compared
+/// [`COMPARISON_COST`].
+const SUGGESTION_BUDGET: usize = 1_000_000;
+const COMPARISON_COST: usize = 50;
 
 /// Reads one contract file.
 pub(super) struct Reader<'a> {
     notes: Notes<'a>,
+    /// How much suggestions for further findings may cost.
+    budget: usize,
 }
 
 impl<'a> Reader<'a> {
     pub fn new(file: &'a Path, source: &'a str) -> Self {
-        Self { notes: Notes::new(file, source) }
+        Self { notes: Notes::new(file, source), budget: SUGGESTION_BUDGET }
     }
 
     /// Returns the root mapping; `None` (with a finding) if the file is not YAML or not a mapping.
@@ -51,8 +57,8 @@ impl<'a> Reader<'a> {
         self.notes.finish()
     }
 
-    pub fn line(&self, at: &Range<usize>) -> u32 {
-        span(self.notes.source, at.clone()).line
+    pub fn line(&mut self, at: &Range<usize>) -> u32 {
+        self.notes.span(at.clone()).line
     }
 
     /// Reports a defect that prevents the contract from running, with help.
@@ -85,9 +91,8 @@ impl<'a> Reader<'a> {
             if !keys.contains(&entry.key.as_str()) {
                 let path = join(field, &entry.key);
                 let message = format!("unknown key `{path}`");
-                let finding =
-                    self.notes.add(&rules::CONTRACT_UNKNOWN_KEY, Some(&path), entry.key_at.clone(), message);
-                suggest(finding, &entry.key, keys.iter().copied());
+                self.notes.add(&rules::CONTRACT_UNKNOWN_KEY, Some(&path), entry.key_at.clone(), message);
+                self.suggest(&entry.key, keys.iter().copied());
             }
         }
     }
@@ -151,8 +156,8 @@ impl<'a> Reader<'a> {
         {
             let path = join(field, key);
             let message = format!("`{path}` is `{text}`; expected one of {words}");
-            let finding = self.invalid(&path, &entry.value.at, message, "Use one of these words.");
-            suggest(finding, &text, words.split(", "));
+            self.invalid(&path, &entry.value.at, message, "Use one of these words.");
+            self.suggest(&text, words.split(", "));
         }
         parsed
     }
@@ -237,6 +242,44 @@ impl<'a> Reader<'a> {
         node.get(key).map(|entry| entry.value.to_json()).filter(|value| !value.is_null())
     }
 
+    /// Returns the most similar known word, if one is similar enough: one that begins with the word (`int`, `bool`), or
+    /// one with few edits. Words of more than [`MAX_WORD`] characters have none: the time grows with the square of the
+    /// length. Once the budget for a file is used up, further words have none either.
+    pub fn nearest<'w>(&mut self, word: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
+        let letters = word.chars().count();
+        if letters > MAX_WORD {
+            return None;
+        }
+        let allowed = if letters < 4 { 1 } else { (letters / 3).clamp(2, 4) };
+        let is_long = |known: &str| known.len() > 4 * (MAX_WORD + allowed);
+        let mut near: Option<(usize, &'w str)> = None;
+        for known in words {
+            let is_short_form = letters > 1 && known.starts_with(word);
+            let is_compared =
+                is_short_form || (!is_long(known) && known.chars().count().abs_diff(letters) <= allowed);
+            self.budget = self.budget.checked_sub(if is_compared { COMPARISON_COST } else { 1 })?;
+            if is_compared {
+                let distance = if is_short_form { 0 } else { strsim::levenshtein(known, word) };
+                near = Some(near.map_or((distance, known), |near| near.min((distance, known))));
+            }
+        }
+        near.filter(|(distance, _)| *distance <= allowed).map(|(_, near)| near)
+    }
+
+    /// Sets the help of the last finding to the most similar known word, if one is similar enough.
+    pub fn suggest<'w>(&mut self, word: &str, words: impl Iterator<Item = &'w str>) {
+        if let Some(near) = self.nearest(word, words) {
+            self.set_help(format!("Did you mean `{near}`?"));
+        }
+    }
+
+    /// Sets the help of the last finding.
+    pub fn set_help(&mut self, help: String) {
+        if let Some(finding) = self.notes.last() {
+            finding.help = help;
+        }
+    }
+
     fn wrong<T>(&mut self, path: &str, node: &Node, requested: &str) -> Option<T> {
         let is = match node.value {
             Content::Null => "empty",
@@ -252,32 +295,24 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns the most similar known word, if one is similar enough: one that begins with the word (`int`, `bool`), or one
-/// with few edits. Words of more than [`MAX_WORD`] characters have none: the time grows with the square of the length.
-pub(super) fn nearest<'w>(word: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
-    let letters = word.chars().count();
-    if letters > MAX_WORD {
-        return None;
-    }
-    let allowed = if letters < 4 { 1 } else { (letters / 3).clamp(2, 4) };
-    let distance = |known: &str| {
-        let is_short_form = letters > 1 && known.starts_with(word);
-        if is_short_form { 0 } else { strsim::levenshtein(known, word) }
-    };
-    let words =
-        words.filter(|known| known.chars().count().abs_diff(letters) <= allowed || known.starts_with(word));
-    let near = words.map(|known| (distance(known), known)).min();
-    near.filter(|(distance, _)| *distance <= allowed).map(|(_, near)| near)
-}
-
-/// Sets the help of a finding to the most similar known word, if one is similar enough.
-pub(super) fn suggest<'w>(finding: &mut Finding, word: &str, words: impl Iterator<Item = &'w str>) {
-    if let Some(near) = nearest(word, words) {
-        finding.help = format!("Did you mean `{near}`?");
-    }
-}
-
 /// Joins a path and a key: `steps.send` and `config` → `steps.send.config`.
 pub(super) fn join(field: &str, key: &str) -> String {
     if field.is_empty() { key.to_owned() } else { format!("{field}.{key}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suggestions_for_one_file_have_a_budget() {
+        let known: Vec<String> = (0..2_000).map(|number| format!("{number:060}")).collect();
+        let mut reader = Reader::new(Path::new("skill.yaml"), "");
+        let mut found = Vec::new();
+        for number in 0..9_000 {
+            let word = format!("{number:059}x");
+            found.push(reader.nearest(&word, known.iter().map(String::as_str)).is_some());
+        }
+        assert!(found[0] && !found[100..].contains(&true), "{:?}", &found[..100]);
+    }
 }

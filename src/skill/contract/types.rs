@@ -1,6 +1,6 @@
 //! The checked and typed form of a contract. Created only by the parser.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -193,6 +193,23 @@ pub struct Step {
     pub timeout: Option<Duration>,
     /// Line in the file, from 1.
     pub line: u32,
+}
+
+impl Step {
+    /// Returns the capabilities that it may call, each once: those of its router or scatter, else its own, which is only
+    /// a name for planning if there are others. Empty for a nested skill and a signal.
+    pub fn called_capabilities(&self) -> Vec<&str> {
+        let StepAction::Capability(own) = &self.action else { return Vec::new() };
+        let routed = self.router.iter().flat_map(|router| router.cases.values().chain(&router.default));
+        let scattered = self.scatter.iter().flat_map(|scatter| &scatter.capabilities);
+        let mut seen = BTreeSet::new();
+        let mut called: Vec<&str> =
+            routed.chain(scattered).map(String::as_str).filter(|id| seen.insert(*id)).collect();
+        if called.is_empty() {
+            called.push(own);
+        }
+        called
+    }
 }
 
 /// What a contract requires for the approvals of its gates. A policy can require more, never less.

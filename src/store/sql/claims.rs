@@ -420,6 +420,9 @@ pub(super) async fn insert_intent<T: Tx>(
         values![run, &intent.step, encode(intent)?],
     )
     .await?;
-    let data = json!({"attempt": intent.attempt, "inputs_digest": intent.inputs_digest});
+    let mut data = json!({"attempt": intent.attempt, "inputs_digest": intent.inputs_digest});
+    if let Some(capability) = &intent.capability {
+        data["capability"] = json!(capability);
+    }
     Ok(NewEvent { kind: EventKind::StepStarted, step: Some(intent.step.clone()), data })
 }

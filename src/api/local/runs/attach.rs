@@ -1,6 +1,6 @@
 //! Attaches a skill: makes the four checks in order, passes the target's content on, and previews the effects.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::json;
@@ -21,7 +21,7 @@ use crate::{
 use skills_config::operands;
 use skills_registry::Trust;
 use skills_runs::check_inputs;
-use skills_skill::contract::{Capability, StepAction};
+use skills_skill::contract::{Capability, Step};
 use skills_skill::{AttachTarget, EffectMode, Invocation, Skill};
 
 /// Maximum number of targets that are read at the same time.
@@ -271,13 +271,11 @@ impl Attachments {
                 });
             }
             let capabilities = plans.services.capabilities()?;
-            let called = read.contract.steps.iter().filter_map(|step| match &step.action {
-                StepAction::Capability(id) => capabilities.capability(id),
-                _ => None,
-            });
-            let mut outside: Vec<&Arc<Capability>> =
+            let mut seen = BTreeSet::new();
+            let called = read.contract.steps.iter().flat_map(Step::called_capabilities);
+            let called = called.filter(|id| seen.insert(*id)).filter_map(|id| capabilities.capability(id));
+            let outside: Vec<&Arc<Capability>> =
                 called.filter(|capability| capability.properties.side_effects).collect();
-            outside.dedup_by(|a, b| a.id == b.id);
             if outside.is_empty() {
                 out.push("no step declares external side effects".to_owned());
             }

@@ -13,7 +13,7 @@ use skills_base::audit::Entry;
 use skills_config::quoted;
 use skills_registry::Catalog;
 use skills_runs::{Caller as _, Capabilities, Explanation};
-use skills_skill::contract::{Capability, Step, StepAction};
+use skills_skill::contract::Capability;
 
 impl CapabilityServices {
     /// Returns the ids of all capabilities, sorted.
@@ -120,7 +120,8 @@ impl CapabilityServices {
                 continue;
             }
             let Ok(read) = contracts::read(skill) else { continue };
-            let calling = read.contract.steps.iter().filter(|step| calls(step, capability));
+            let calling =
+                read.contract.steps.iter().filter(|step| step.called_capabilities().contains(&capability));
             steps.extend(calling.map(|step| format!("{}/{}", skill.id, step.id)));
         }
         steps
@@ -166,13 +167,4 @@ fn of_capability(capabilities: &Capabilities, capability: &Capability, binding: 
             )
         }),
     }
-}
-
-/// Returns whether a step may call a capability: its own, or one that its router or scatter names.
-fn calls(step: &Step, capability: &str) -> bool {
-    let own = matches!(&step.action, StepAction::Capability(id) if id == capability);
-    let routed = step.router.iter().flat_map(|router| router.cases.values().chain(&router.default));
-    let scattered = step.scatter.iter().flat_map(|scatter| &scatter.capabilities);
-    let mut others = routed.chain(scattered).peekable();
-    if others.peek().is_some() { others.any(|id| id == capability) } else { own }
 }

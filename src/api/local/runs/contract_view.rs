@@ -77,27 +77,16 @@ impl ContractViews {
         // The bindings of the capabilities of earlier steps: many steps can call one with many bindings.
         explained: &mut BTreeMap<String, Option<Explanation>>,
     ) -> ContractStep {
-        let id = match &step.action {
-            StepAction::Capability(id) => Some(id),
-            StepAction::Skill(_) | StepAction::WaitForSignal(_) => None,
-        };
-        // With a router or a scatter the step's own capability is only a name.
-        let chosen: Vec<&String> = step
-            .router
-            .iter()
-            .flat_map(|router| router.cases.values().chain(&router.default))
-            .chain(step.scatter.iter().flat_map(|scatter| &scatter.capabilities))
-            .collect();
-        let called: Vec<&String> = if chosen.is_empty() { id.into_iter().collect() } else { chosen };
+        let called = step.called_capabilities();
         let found: Vec<&Arc<Capability>> =
             called.iter().filter_map(|id| capabilities.capability(id)).collect();
         let (mut bindings, mut unbound) = (Vec::new(), false);
-        for id in &called {
+        for &id in &called {
             let explain = || {
                 let capability = capabilities.capability(id)?;
                 Some(calling.broker.explain(capability, self.config.conformance))
             };
-            let explanation = explained.entry((*id).clone()).or_insert_with(explain).as_ref();
+            let explanation = explained.entry(id.to_owned()).or_insert_with(explain).as_ref();
             let words =
                 explanation.map_or_else(|| format!("unknown capability {id}"), decision_preview::binding);
             bindings.push(if called.len() > 1 { format!("{id}: {words}") } else { words });
@@ -113,7 +102,7 @@ impl ContractViews {
             id: step.id.clone(),
             after: step.depends_on.clone(),
             uses: match &step.action {
-                StepAction::Capability(id) => format!("capability {id}"),
+                StepAction::Capability(_) => format!("capability {}", called.join(", ")),
                 StepAction::Skill(id) => format!("skill {id}"),
                 StepAction::WaitForSignal(name) => format!("signal {name}"),
             },
@@ -190,8 +179,8 @@ fn of_bundle(read: &SkillContract, capabilities: &Capabilities) -> Vec<Finding> 
         }
     }
     for step in &read.contract.steps {
-        let StepAction::Capability(id) = &step.action else { continue };
-        if step.router.is_none() && step.scatter.is_none() && capabilities.capability(id).is_none() {
+        let called = step.called_capabilities().into_iter();
+        for id in called.filter(|id| capabilities.capability(id).is_none()) {
             findings.push(Finding {
                 code: "contract-reference".to_owned(),
                 severity: Severity::Error,

@@ -8,7 +8,7 @@ use crate::{DecisionPreview, SuppliedFile};
 use skills_base::text::collapse_whitespace;
 use skills_model::{ApprovalReason, Gate};
 use skills_runs::{Caller, Explanation, PendingGate, Plan};
-use skills_skill::contract::{Capability, Conformance, GateFailure, Protocol, StepAction};
+use skills_skill::contract::{Capability, Conformance, GateFailure, Protocol};
 use skills_store::{RunOptions, RunRecord};
 
 /// Returns the preview of the gate that a run waits at; `None` if it waits for no person. `at` is what it would do
@@ -21,10 +21,7 @@ pub(super) fn preview(
     approver: (String, String),
 ) -> Option<DecisionPreview> {
     let Some(Gate::Human { step, inputs_digest, why, .. }) = &run.gate else { return None };
-    let own = || match &plan.step_at(step)?.action {
-        StepAction::Capability(id) => plan.capability(id).cloned(),
-        _ => None,
-    };
+    let own = || plan.capability_of(plan.step_at(step)?).cloned();
     let capability = at.map_or_else(own, |at| at.capability.clone());
     let capability = capability.as_deref();
     // If it would now do something other than the pending question, neither the run's inputs nor current ones are what

@@ -13,6 +13,8 @@ use skills_store::{EventKind, RunEvent, RunRecord, StepRecord, StepStatus};
 
 /// Maximum depth of steps, which is that of plans.
 const MAX_STEP_DEPTH: u32 = 32;
+/// Maximum number of capabilities that are named at each iteration of a step.
+const MAX_NAMED_CAPABILITIES: usize = 16;
 
 #[derive(Default)]
 struct StepHistory<'a> {
@@ -26,6 +28,8 @@ struct StepHistory<'a> {
     /// Whether it started and has no recorded result.
     open: bool,
     artifacts: Vec<Artifact>,
+    /// The capability that its last start called, if the step names several.
+    capability: Option<&'a str>,
 }
 
 /// The data from which views are built.
@@ -56,6 +60,7 @@ pub(super) fn views(
                 entry.begun = if std::mem::take(&mut entry.ended) { 1 } else { entry.begun + 1 };
                 entry.attempts = u32::try_from(attempt).unwrap_or(u32::MAX);
                 entry.open = true;
+                entry.capability = event.event.data["capability"].as_str();
                 if attempt <= 1 || entry.started_ms.is_none() {
                     entry.started_ms = Some(event.at_ms);
                 }
@@ -88,7 +93,7 @@ impl ViewBuilder<'_> {
     /// Adds a step and everything below it. Without a record, its state is derived from theirs.
     fn step(&mut self, step: &Step, path: &str, depth: u32) {
         let at = self.views.len();
-        self.views.push(self.view((step, path), depth, uses(step)));
+        self.views.push(self.view((step, path), depth, self.uses(step, path)));
         if depth >= MAX_STEP_DEPTH {
             return;
         }
@@ -130,13 +135,33 @@ impl ViewBuilder<'_> {
         }
         let what = |part: &str| {
             let inside = part.rsplit_once('[').map_or("", |(_, end)| end.trim_end_matches(']'));
-            if step.scatter.is_some() && inside.parse::<u64>().is_err() {
-                inside.to_owned()
-            } else {
-                uses(step)
+            match (&step.scatter, inside.parse::<usize>()) {
+                (Some(_), Err(_)) => inside.to_owned(),
+                (Some(scatter), Ok(branch)) => scatter.capabilities.get(branch).cloned().unwrap_or_default(),
+                (None, _) => self.uses(step, part),
             }
         };
         gates.into_iter().chain(turns.into_iter().map(|(_, part)| (part.clone(), what(&part)))).collect()
+    }
+
+    /// Returns what a step, or a part of it, uses: `skill ID`, `signal NAME`, or the id of the capability that it called;
+    /// if that is not recorded, all that it may call.
+    fn uses(&self, step: &Step, path: &str) -> String {
+        match &step.action {
+            StepAction::Capability(_) => {
+                let called = step.called_capabilities();
+                match self.histories.get(path).and_then(|history| history.capability) {
+                    Some(capability) => capability.to_owned(),
+                    // A step can have thousands of iterations; its own row has all.
+                    None if path.ends_with(']') && called.len() > MAX_NAMED_CAPABILITIES => {
+                        format!("one of {} capabilities", called.len())
+                    }
+                    None => called.join(", "),
+                }
+            }
+            StepAction::Skill(id) => format!("skill {id}"),
+            StepAction::WaitForSignal(name) => format!("signal {name}"),
+        }
     }
 
     /// Returns the view of a step, or of a part of it.
@@ -185,7 +210,10 @@ impl ViewBuilder<'_> {
 
     /// Describes a step that started and has no result.
     fn unseen(&self, step: &Step) -> &'static str {
-        let safe = self.plan.capability_of(step).is_some_and(|capability| is_repeatable(capability));
+        let called = step.called_capabilities();
+        let is_safe =
+            |id: &&str| self.plan.capability(id).is_some_and(|capability| is_repeatable(capability));
+        let safe = !called.is_empty() && called.iter().all(is_safe);
         if safe { "interrupted" } else { "outcome unknown" }
     }
 
@@ -235,15 +263,6 @@ fn from_below(below: &[StepState], run: RunState) -> StepState {
         StepState::Interrupted
     } else {
         StepState::Pending
-    }
-}
-
-/// Returns what a step uses: a capability's id, `skill ID`, `signal NAME`.
-pub(super) fn uses(step: &Step) -> String {
-    match &step.action {
-        StepAction::Capability(id) => id.clone(),
-        StepAction::Skill(id) => format!("skill {id}"),
-        StepAction::WaitForSignal(name) => format!("signal {name}"),
     }
 }
 
