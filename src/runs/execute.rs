@@ -180,7 +180,7 @@ impl Engine {
             }
         }
         let changed = self.changed(&progress).await;
-        Ok(Ok(Scheduler { progress, approvals: Approvals { run, grants, changed } }))
+        Ok(Ok(Scheduler { progress, approvals: Approvals::new(run, grants, changed) }))
     }
 
     /// Returns the capabilities of a run that something other than at its launch would execute now.
