@@ -31,7 +31,7 @@ pub fn explain(
             place: choice.place.clone(),
             obstacle: choice.obstacle.as_ref().map(|obstacle| obstacle.message.clone()),
             breaker: breakers.state(&binding.id, person),
-            isolation: context.isolation(&choice.offered),
+            isolation: context.isolation(&choice.offered, conditions.unsandboxed),
         }
     };
     let passes = |choice: &&Choice| {
