@@ -10,8 +10,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
 use serde_json::json;
-use skills_runs::{Call, CallError, Caller, Explanation, Plan, Reply};
-use skills_skill::contract::{Capability, Conformance, parse};
+use skills_runs::{Call, CallConditions, CallError, Caller, Explanation, Plan, Reply};
+use skills_skill::contract::{Capability, parse};
 use skills_store::{Launch, RunId, RunOptions, Sqlite, Store};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
@@ -50,10 +50,10 @@ impl Caller for Echo {
         Ok(Reply { outputs: call.inputs, binding: "echo".into(), ..Reply::default() })
     }
 
-    fn explain(&self, capability: &Capability, conformance: Conformance) -> Explanation {
+    fn explain(&self, capability: &Capability, conditions: &CallConditions) -> Explanation {
         Explanation {
             capability: capability.id.clone(),
-            conformance,
+            conformance: conditions.conformance,
             chosen: None,
             bindings: Vec::new(),
             summary: String::new(),

@@ -131,8 +131,8 @@ pub use run_history::{ChangedInput, EarlierAttempt};
 pub use run_sidecars::{ControlOutcome, ControlRequest, control_requests, requested_pause};
 pub use run_types::{
     AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Attached, CommandResult,
-    DecisionPreview, ExecutionOptions, LaunchRequest, Launched, NewArtifact, ResumeMode, RunCommand,
-    RunDetail, StepState, StepView, StoredArtifact, SuppliedFile, TargetChoice,
+    DecisionPreview, DecisionTarget, ExecutionOptions, LaunchRequest, Launched, NewArtifact, ResumeMode,
+    RunCommand, RunDetail, StepState, StepView, StoredArtifact, SuppliedFile, TargetChoice,
 };
 pub use scaffold::{Scaffold, ScaffoldResult, ScriptLanguage, id_problem, scaffold};
 pub use schema::{schema, schema_drift};

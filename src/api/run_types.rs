@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::contract_types::InputFields;
 use super::operations::Scope;
 use super::run_history::EarlierAttempt;
 use super::session_client::SessionAccess;
 use super::{Code, LocalFiles};
+use skills_base::number::byte_size;
 use skills_config::quoted;
 use skills_model::{Choice, Expiry, Verdict};
 use skills_runs::Artifact;
@@ -278,6 +279,10 @@ pub struct DecisionPreview {
     pub capability_note: String,
     /// The binding that would be called, for display, or why none is available.
     pub binding: String,
+    /// The other bindings of its chain, for display: an approval allows them too, because they are called if this one
+    /// fails or is not available.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallbacks: Vec<String>,
     /// Isolation, or network access.
     pub isolation: String,
     /// Why approval is required.
@@ -292,6 +297,9 @@ pub struct DecisionPreview {
     /// Files of the run that are passed to its scripts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<SuppliedFile>,
+    /// What the run is attached to, if anything: bindings receive it as `target`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<DecisionTarget>,
     /// Digest to which the decision is bound.
     pub inputs_digest: String,
     /// Default approver, and the origin of the name.
@@ -342,6 +350,48 @@ impl SuppliedFile {
         let digest = self.sha256.as_deref().unwrap_or("not recorded");
         safe_text::line(&format!("{}  {}  sha256 {digest}", quoted(&self.name), quoted(&self.path)))
             .into_owned()
+    }
+}
+
+/// What a run that waits for a decision is attached to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct DecisionTarget {
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The reference that it was attached by.
+    #[serde(rename = "ref")]
+    pub reference: String,
+    /// Its name or title, if its content states one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// Size of its content in bytes as JSON.
+    pub content_bytes: u64,
+    /// SHA-256 of its content as canonical JSON.
+    pub sha256: String,
+    /// Its content; truncated only for display: `run.target` has all of it.
+    pub content: Value,
+    /// Whether the content is truncated.
+    #[serde(default)]
+    pub truncated: bool,
+}
+
+impl DecisionTarget {
+    /// Returns it without its content on one line: `artifact artifact:394a  o.json  55 B as JSON  sha256 9f…`. Reference
+    /// and label are quoted where one could be taken for the rest of the line.
+    pub fn text(&self) -> String {
+        let label = self.label.as_deref().map(|label| format!("  {}", quoted(label))).unwrap_or_default();
+        let (kind, reference, size) = (&self.kind, quoted(&self.reference), byte_size(self.content_bytes));
+        safe_text::line(&format!("{kind} {reference}{label}  {size} as JSON  sha256 {}", self.sha256))
+            .into_owned()
+    }
+
+    /// Returns the fields of its content, or all of it as one.
+    pub fn fields(&self) -> Value {
+        match &self.content {
+            Value::Object(fields) => Value::Object(fields.clone()),
+            content => json!({ "content": content }),
+        }
     }
 }
 

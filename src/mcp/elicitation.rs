@@ -261,8 +261,8 @@ fn form(preview: &DecisionPreview) -> ElicitationSchema {
 }
 
 /// Describes exactly what would be executed: callers who may decide see what would be called, as in the preview of the
-/// workbench. Each value is on one line, so that none can be taken for other lines; only the inputs, as JSON, have
-/// several.
+/// workbench. Each value is on one line, so that none can be taken for other lines; only the inputs and the content of a
+/// target, as JSON, have several.
 fn message(preview: &DecisionPreview, onward: &NextSteps) -> String {
     let mut out = format!("{}\n", safe_text::line(&preview.headline));
     if preview.outcome_unknown {
@@ -286,14 +286,27 @@ fn message(preview: &DecisionPreview, onward: &NextSteps) -> String {
     line("capability", &preview.capability);
     line("effect", &preview.capability_note);
     line("executed by", &preview.binding);
+    for fallback in &preview.fallbacks {
+        line("or, if that fails, by", fallback);
+    }
     line("isolation", &preview.isolation);
     for file in &preview.files {
         line("file", &file.text());
     }
     line("run", &preview.run.0);
-    let inputs = serde_json::to_string_pretty(&preview.inputs).unwrap_or_else(|_| preview.inputs.to_string());
-    let inputs = if preview.inputs.is_null() { DecisionPreview::CHANGED.to_owned() } else { inputs };
-    let inputs = shown(&inputs, &onward.line(&["runs", "show", &preview.run.0]));
+    let pretty = |value: &Value| serde_json::to_string_pretty(value).unwrap_or_else(|_| value.to_string());
+    let full_text = onward.line(&["runs", "show", &preview.run.0]);
+    if let Some(target) = &preview.target {
+        line("attached to", &target.text());
+        let content = shown(&pretty(&target.content), &full_text);
+        let _ = writeln!(out, "content of the target: {}", safe_text::block(&content));
+        if target.truncated {
+            let _ = writeln!(out, "its complete content is in the `target` of the run: {full_text}");
+        }
+    }
+    let inputs =
+        if preview.inputs.is_null() { DecisionPreview::CHANGED.to_owned() } else { pretty(&preview.inputs) };
+    let inputs = shown(&inputs, &full_text);
     let digest = safe_text::line(&preview.inputs_digest);
     let _ = writeln!(out, "inputs: {}\ndigest of the inputs: {digest}", safe_text::block(&inputs));
     out
@@ -312,7 +325,7 @@ pub fn shown(text: &str, full_text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skills_api::SuppliedFile;
+    use skills_api::{DecisionTarget, SuppliedFile};
     use skills_store::RunId;
 
     fn preview() -> DecisionPreview {
@@ -327,12 +340,14 @@ mod tests {
             capability: "ledger.entry.create".to_owned(),
             capability_note: "standard, not idempotent".to_owned(),
             binding: "POST https://ledger.internal/entries".to_owned(),
+            fallbacks: Vec::new(),
             isolation: "reaches the network".to_owned(),
             why: "the capability asks for confirmation".to_owned(),
             outputs: std::collections::BTreeMap::new(),
             irreversible: Some("cannot be undone".to_owned()),
             inputs: json!({ "total": 120.5, "note": "a\u{202e}b" }),
             files: Vec::new(),
+            target: None,
             inputs_digest: "9f".repeat(32),
             approver: None,
             since_ms: 0,
@@ -350,13 +365,27 @@ mod tests {
     fn elicitation_shows_the_complete_effect() {
         let (name, path) = ("pay.csv".to_owned(), "/srv/pay.csv".to_owned());
         let files = vec![SuppliedFile { name, path, sha256: Some("ab".repeat(32)) }];
-        let text = message(&DecisionPreview { files, ..preview() }, &NextSteps::Service);
+        let fallbacks = vec!["POST https://backup.example/entries".to_owned()];
+        let target = Some(DecisionTarget {
+            kind: "artifact".to_owned(),
+            reference: "artifact:394a".to_owned(),
+            label: Some("o.json".to_owned()),
+            content_bytes: 55,
+            sha256: "cd".repeat(32),
+            content: json!({ "iban": "DE00\ninputs: {}" }),
+            truncated: false,
+        });
+        let shown = DecisionPreview { files, fallbacks, target, ..preview() };
+        let text = message(&shown, &NextSteps::Service);
         for part in [
             "Books 120.50 EUR",
             "cannot be undone",
             "book (4 of 4)",
             "effect: standard, not idempotent",
             "executed by: POST https://ledger.internal/entries",
+            "or, if that fails, by: POST https://backup.example/entries",
+            &format!("attached to: artifact artifact:394a  o.json  55 B as JSON  sha256 {}", "cd".repeat(32)),
+            "\"iban\": \"DE00\\ninputs: {}\"",
             "isolation: reaches the network",
             &format!("file: pay.csv  /srv/pay.csv  sha256 {}", "ab".repeat(32)),
             "120.5",

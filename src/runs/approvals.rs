@@ -1,7 +1,7 @@
 //! Approval by a person before a call: whether it may start, and what to do about one whose outcome is unknown.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value, json};
 
@@ -75,6 +75,14 @@ fn lost_digest(call: &str, attempt: u32) -> String {
     digest_of(&json!({"call": call, "lost_attempt": attempt}))
 }
 
+/// The digests of a question.
+struct Digests {
+    current: String,
+    /// Those of earlier versions, with which gates and decisions may be recorded: of the call alone, and without the
+    /// target, which a run never changes.
+    former: Vec<String>,
+}
+
 /// The approvals of a run, and what they have to cover. `lost` is the intent of a call that had started when the last
 /// worker was lost.
 #[derive(Debug)]
@@ -83,17 +91,31 @@ pub(super) struct Approvals {
     pub grants: Grants,
     /// Capabilities that something other than at launch would execute, and what changed; updated before each turn.
     pub changed: BTreeMap<String, ApprovalReason>,
+    /// Digest of what the run is attached to, once computed: it may have many megabytes.
+    target_digest: OnceLock<String>,
 }
 
 impl Approvals {
-    /// Returns the digest of the question whether a step may run a call. It covers the contract, the code and the files
-    /// of this run, so that an approval does not apply to another version. `edited` is code that is approved together
-    /// with the call.
+    pub fn new(run: Arc<RunRecord>, grants: Grants, changed: BTreeMap<String, ApprovalReason>) -> Self {
+        Self { run, grants, changed, target_digest: OnceLock::new() }
+    }
+
+    /// Returns the digest of the question whether a step may run a call. It covers the contract, the code, the files and
+    /// the target of this run, so that an approval does not apply to another version. `edited` is code that is approved
+    /// together with the call.
     pub fn question_digest(&self, step: &str, call: &str, edited: &BTreeMap<String, String>) -> String {
+        let Digests { current, former } = self.digests(step, call, edited);
+        former.into_iter().find(|digest| self.waits_for(step, digest)).unwrap_or(current)
+    }
+
+    /// Returns whether a step was approved to run this call.
+    pub fn is_allowed(&self, step: &str, call: &str) -> bool {
+        let Digests { current, former } = self.digests(step, call, &BTreeMap::new());
+        self.grants.allow(step, &current) || former.iter().any(|digest| self.grants.allow(step, digest))
+    }
+
+    fn digests(&self, step: &str, call: &str, edited: &BTreeMap<String, String>) -> Digests {
         let question = self.grants.question(step, call);
-        if self.waits_for(step, &question) {
-            return question;
-        }
         let mut code = self.run.options.pins.clone().unwrap_or_default();
         code.extend(edited.clone());
         let mut covered = json!({"call": question, "contract": self.run.contract_digest, "code": code});
@@ -101,14 +123,12 @@ impl Approvals {
         if !files.is_empty() {
             covered["files"] = json!(files);
         }
-        digest_of(&covered)
-    }
-
-    /// Returns whether a step was approved to run this call.
-    pub fn is_allowed(&self, step: &str, call: &str) -> bool {
-        // Only gates recorded by an earlier version have the digest of the call alone.
-        self.grants.allow(step, &self.question_digest(step, call, &BTreeMap::new()))
-            || self.grants.allow(step, &self.grants.question(step, call))
+        let mut former = vec![question];
+        if let Some(target) = &self.run.target {
+            former.push(digest_of(&covered));
+            covered["target"] = json!(self.target_digest.get_or_init(|| digest_of(target)));
+        }
+        Digests { current: digest_of(&covered), former }
     }
 
     /// Whether the run waits at this step with this digest: a gate keeps the one that it was recorded with.
@@ -165,13 +185,12 @@ impl Approvals {
             return None;
         }
         let open = human.filter(|_| !unknown && !self.is_allowed(path, digest));
-        let changes = self.changes(&capability.id);
-        let edited = match &changes {
-            Some(ApprovalReason::Changed { now, .. }) => now.clone(),
-            _ => BTreeMap::new(),
-        };
-        let question = self.question_digest(path, digest, &edited);
-        if let Some(why) = changes {
+        if let Some(why) = self.changes(&capability.id) {
+            let edited = match &why {
+                ApprovalReason::Changed { now, .. } => now.clone(),
+                _ => BTreeMap::new(),
+            };
+            let question = self.question_digest(path, digest, &edited);
             return Some(about_change(path, capability, inputs, &question, &why, open.as_ref()));
         }
         match self.admit(lost, path, digest, open) {
@@ -179,7 +198,7 @@ impl Approvals {
                 step: path.to_owned(),
                 capability: Some(Arc::clone(capability)),
                 inputs: inputs.clone(),
-                digest: question,
+                digest: self.question_digest(path, digest, &BTreeMap::new()),
                 why,
             }),
             _ => None,

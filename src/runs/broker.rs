@@ -22,14 +22,14 @@ use tokio_util::sync::CancellationToken;
 use super::artifacts::Artifacts;
 use super::binding::{BindingCall, BindingContext, BindingFailure, Effect, request};
 use super::call::{
-    Call, CallError, CallFailure, Caller, Explanation, FailedAttempt, FailureKind, PublicFailure, Reply,
-    ScriptExit,
+    Call, CallConditions, CallError, CallFailure, Caller, Explanation, FailedAttempt, FailureKind,
+    PublicFailure, Reply, ScriptExit,
 };
 use super::capabilities::{Capabilities, RegisteredBinding};
 use skills_base::sync::RwLockExt as _;
 use skills_model::ApprovalReason;
 use skills_sandbox::{Contents, Limits, Sandbox};
-use skills_skill::contract::{Capability, Conformance, Endpoint, Protocol};
+use skills_skill::contract::{Capability, Endpoint, Protocol};
 
 use breaker::Breakers;
 pub use breaker::Clock;
@@ -131,9 +131,9 @@ impl Broker {
         *self.catalog.write_locked() = capabilities;
     }
 
-    /// Returns the folders of the bindings that could execute a capability now.
-    pub fn folders_of(&self, capability: &str) -> Vec<PathBuf> {
-        let decision = self.decide(&self.capabilities(), capability, Conformance::default(), false);
+    /// Returns the folders of the bindings that could execute a capability now under these conditions.
+    pub fn folders_of(&self, capability: &str, conditions: &CallConditions) -> Vec<PathBuf> {
+        let decision = self.decide(&self.capabilities(), capability, conditions);
         let callable = decision.chain.iter().filter(|choice| choice.obstacle.is_none());
         callable.map(|choice| choice.offered.place.root().to_owned()).collect()
     }
@@ -143,14 +143,8 @@ impl Broker {
         *self.overrides.write_locked() = Arc::new(overrides);
     }
 
-    fn decide(
-        &self,
-        catalog: &Arc<Capabilities>,
-        capability: &str,
-        demanded: Conformance,
-        unsandboxed: bool,
-    ) -> Decision {
-        self.decision_context(catalog).decide(capability, demanded, unsandboxed)
+    fn decide(&self, catalog: &Arc<Capabilities>, capability: &str, conditions: &CallConditions) -> Decision {
+        self.decision_context(catalog).decide(capability, conditions)
     }
 
     fn decision_context(&self, catalog: &Arc<Capabilities>) -> DecisionContext {
@@ -165,15 +159,15 @@ impl Broker {
     /// Runs [`Self::decide`] on a blocking thread if it has to read bundles: a trust check may read all files of a
     /// bundle.
     async fn decide_blocking(&self, catalog: &Arc<Capabilities>, call: &Call) -> Result<Decision, CallError> {
-        let (id, demanded, unsandboxed) = (&call.capability.id, call.conformance, call.unsandboxed);
+        let (id, conditions) = (&call.capability.id, &call.conditions);
         let part_of_program = |offered: &Arc<RegisteredBinding>| {
             offered.place.shipped && offered.binding.protocol == Protocol::Builtin
         };
         if catalog.bindings_of(id).iter().all(part_of_program) {
-            return Ok(self.decide(catalog, id, demanded, unsandboxed));
+            return Ok(self.decide(catalog, id, conditions));
         }
-        let (context, id) = (self.decision_context(catalog), id.clone());
-        let decided = tokio::task::spawn_blocking(move || context.decide(&id, demanded, unsandboxed));
+        let (context, id, conditions) = (self.decision_context(catalog), id.clone(), conditions.clone());
+        let decided = tokio::task::spawn_blocking(move || context.decide(&id, &conditions));
         decided.await.map_err(|error| CallError::new(CallFailure::RuntimeError, error.to_string()))
     }
 
@@ -224,6 +218,7 @@ impl Caller for Broker {
             return Err(CallError::new(code, message));
         }
         let values = request::TemplateValues::of(&call);
+        let person = call.conditions.ordered_by.as_deref().unwrap_or_default();
         let mut tried: Vec<FailedAttempt> = Vec::new();
         let mut failed: Option<(String, BindingFailure)> = None;
         for choice in &decision.chain {
@@ -248,7 +243,7 @@ impl Caller for Broker {
                 pass_over(BindingFailure::before(CallFailure::SkillChanged, message));
                 continue;
             }
-            let permit = match self.breakers.enter(id, &call.ordered_by) {
+            let permit = match self.breakers.enter(id, person) {
                 Ok(permit) => permit,
                 Err(state) => {
                     let message = format!("`{id}` is skipped, its circuit breaker is {state}");
@@ -304,12 +299,11 @@ impl Caller for Broker {
     fn changed(
         &self,
         capability: &Capability,
-        conformance: Conformance,
-        unsandboxed: bool,
+        conditions: &CallConditions,
         launched: &BTreeMap<String, String>,
     ) -> Option<ApprovalReason> {
         let catalog = self.capabilities();
-        let decision = self.decide(&catalog, &capability.id, conformance, unsandboxed);
+        let decision = self.decide(&catalog, &capability.id, conditions);
         let (mut what, mut now) = (Vec::new(), BTreeMap::new());
         let called = decision.chain.iter().filter(|choice| choice.obstacle.is_none());
         for choice in called.filter(|choice| is_pinned(&choice.offered)) {
@@ -345,14 +339,9 @@ impl Caller for Broker {
         })
     }
 
-    fn obstacle(
-        &self,
-        capability: &Capability,
-        conformance: Conformance,
-        unsandboxed: bool,
-    ) -> Option<CallError> {
+    fn obstacle(&self, capability: &Capability, conditions: &CallConditions) -> Option<CallError> {
         let catalog = self.capabilities();
-        let decision = self.decide(&catalog, &capability.id, conformance, unsandboxed);
+        let decision = self.decide(&catalog, &capability.id, conditions);
         if let Some(CallObstruction { code, message }) = decision.refused {
             return Some(CallError::new(code, message));
         }
@@ -369,10 +358,10 @@ impl Caller for Broker {
         Some(CallError { binding, public: Some(Box::new(public)), ..CallError::new(*code, message) })
     }
 
-    fn explain(&self, capability: &Capability, conformance: Conformance) -> Explanation {
+    fn explain(&self, capability: &Capability, conditions: &CallConditions) -> Explanation {
         let catalog = self.capabilities();
-        let decision = self.decide(&catalog, &capability.id, conformance, false);
-        explain::explain(&capability.id, conformance, &decision, &self.context, &self.breakers)
+        let decision = self.decide(&catalog, &capability.id, conditions);
+        explain::explain(&capability.id, conditions, &decision, &self.context, &self.breakers)
     }
 }
 
@@ -385,10 +374,10 @@ struct DecisionContext {
 }
 
 impl DecisionContext {
-    fn decide(&self, capability: &str, demanded: Conformance, unsandboxed: bool) -> Decision {
-        decide(capability, demanded, &self.catalog, &self.overrides, &|offered| {
+    fn decide(&self, capability: &str, conditions: &CallConditions) -> Decision {
+        decide(capability, conditions.conformance, &self.catalog, &self.overrides, &|offered| {
             refused(&self.check, &self.catalog, offered)
-                .or_else(|| self.binding.obstacle(offered, &self.catalog, unsandboxed))
+                .or_else(|| self.binding.obstacle(offered, &self.catalog, conditions.unsandboxed))
         })
     }
 }

@@ -30,16 +30,12 @@ pub struct Call {
     /// Key by which a receiver can drop duplicates; the same for every attempt of the step.
     pub idempotency_key: String,
     pub trace_id: String,
-    /// Who started the run, or resumed it last.
-    pub ordered_by: String,
     /// Path of the step in its run (`extract`, `each[2]`, `report/render`).
     pub step: String,
     /// Timeout of this invocation.
     pub timeout: Duration,
-    /// Minimum conformance level.
-    pub conformance: Conformance,
-    /// Whether a script may run without isolation if none is available.
-    pub unsandboxed: bool,
+    /// What decides which bindings may execute it.
+    pub conditions: CallConditions,
     /// Files for a script's work directory: file name to absolute path.
     pub files: BTreeMap<String, PathBuf>,
     /// SHA-256 of these files, by name, as launched; empty for a run that was launched without them.
@@ -49,6 +45,24 @@ pub struct Call {
     pub pins: Option<BTreeMap<String, String>>,
     /// Receives output lines as they are printed; may be called from any thread and must not block.
     pub log: LogSink,
+}
+
+/// What decides, besides the capability, which bindings may execute a call.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CallConditions {
+    /// Minimum conformance level.
+    pub conformance: Conformance,
+    /// Whether a script may run without isolation if none is available.
+    pub unsandboxed: bool,
+    /// Who started the run, or resumed it last; `None` for a call of no particular person.
+    pub ordered_by: Option<String>,
+}
+
+impl From<Conformance> for CallConditions {
+    /// A sandboxed call of no particular person.
+    fn from(conformance: Conformance) -> Self {
+        Self { conformance, ..Self::default() }
+    }
 }
 
 /// Receiver of a running step's output lines.
@@ -290,8 +304,7 @@ pub trait Caller: Send + Sync + 'static {
     fn changed(
         &self,
         _capability: &Capability,
-        _conformance: Conformance,
-        _unsandboxed: bool,
+        _conditions: &CallConditions,
         _launched: &BTreeMap<String, String>,
     ) -> Option<ApprovalReason> {
         None
@@ -299,17 +312,12 @@ pub trait Caller: Send + Sync + 'static {
 
     /// Returns why nothing can execute a capability now although it may have bindings: none is trusted, configured or
     /// found. `None` if one can be called; whether its service is reachable is not checked.
-    fn obstacle(
-        &self,
-        _capability: &Capability,
-        _conformance: Conformance,
-        _unsandboxed: bool,
-    ) -> Option<CallError> {
+    fn obstacle(&self, _capability: &Capability, _conditions: &CallConditions) -> Option<CallError> {
         None
     }
 
     /// Explains which binding would execute a capability now, and why; nothing is called.
-    fn explain(&self, capability: &Capability, conformance: Conformance) -> Explanation;
+    fn explain(&self, capability: &Capability, conditions: &CallConditions) -> Explanation;
 }
 
 /// The complete decision for a capability.
@@ -328,6 +336,17 @@ pub struct Explanation {
 }
 
 impl Explanation {
+    /// Returns the bindings that a call would try, in this order.
+    pub fn chain(&self) -> impl Iterator<Item = &BindingChoice> {
+        self.bindings.iter().take_while(|choice| choice.place != BindingChoice::NOT_CHOSEN)
+    }
+
+    /// Returns the binding that would be called first.
+    pub fn first_called(&self) -> Option<&BindingChoice> {
+        let chosen = self.chosen.as_ref()?;
+        self.bindings.iter().find(|choice| choice.binding == *chosen)
+    }
+
     /// Removes what would tell an outsider what to attack: protocols, services and addresses.
     #[must_use]
     pub fn without_places(mut self) -> Self {
@@ -364,10 +383,16 @@ pub struct BindingChoice {
     pub place: String,
     /// Why it cannot be called now, if it cannot.
     pub obstacle: Option<String>,
-    /// State of its breaker: `closed`, `open until …`, `half open`.
+    /// State of its breaker for the person who calls: `closed`, `open for 12 s more`, `half open`. For no particular
+    /// person: `closed` or `open for some callers`.
     pub breaker: String,
     /// Isolation of a script, or network access of a call.
     pub isolation: String,
+}
+
+impl BindingChoice {
+    /// The place of a binding outside of the chain.
+    pub const NOT_CHOSEN: &'static str = "not chosen";
 }
 
 /// Returns the key by which a receiver can drop duplicates of a step: the same for every attempt of it in a run, and

@@ -2,7 +2,6 @@
 //! one transaction, and leaves the run completed, failed, waiting, or to the worker that now has it.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -11,7 +10,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::approvals::{ApprovalRequest, Approvals, about_change};
-use super::call::{CallError, Caller};
+use super::call::{CallConditions, CallError, Caller, Explanation};
 use super::completed::CompletedPaths;
 use super::executor::RunExecution;
 use super::grants::{BEFORE_FIRST_STEP, Grants};
@@ -23,7 +22,7 @@ use super::worker::Execute;
 use skills_base::sync::MutexExt as _;
 use skills_model::{ApprovalReason, Gate, RunState, TransitionError};
 use skills_skill::contract::{Capability, Conformance};
-use skills_store::{Checkpoint, Claimed, Clock, RunId, RunOptions, RunRecord, StepIntent, Store, StoreError};
+use skills_store::{Checkpoint, Claimed, Clock, RunId, RunRecord, StepIntent, Store, StoreError};
 
 /// Events read per page.
 const PAGE: usize = 1000;
@@ -181,20 +180,18 @@ impl Engine {
             }
         }
         let changed = self.changed(&progress).await;
-        Ok(Ok(Scheduler { progress, approvals: Approvals { run, grants, changed } }))
+        Ok(Ok(Scheduler { progress, approvals: Approvals::new(run, grants, changed) }))
     }
 
     /// Returns the capabilities of a run that something other than at its launch would execute now.
     pub(super) async fn changed(&self, progress: &Progress) -> BTreeMap<String, ApprovalReason> {
-        let options = &progress.run.options;
-        let Some(pins) = options.pins.clone() else { return BTreeMap::new() };
-        let (conformance, _) = settings(progress, self.conformance);
+        let Some(pins) = progress.run.options.pins.clone() else { return BTreeMap::new() };
+        let conditions = self.conditions(&progress.run);
         let (caller, plan) = (Arc::clone(&self.caller), Arc::clone(&progress.plan));
-        let unsandboxed = options.unsandboxed;
         // Reads every file of the bundles that the run can call.
         let looked = tokio::task::spawn_blocking(move || {
             let all = plan.capabilities.iter();
-            let changed = |capability| caller.changed(capability, conformance, unsandboxed, &pins);
+            let changed = |capability| caller.changed(capability, &conditions, &pins);
             all.filter_map(|(id, capability)| Some((id.clone(), changed(capability)?))).collect()
         });
         match looked.await {
@@ -212,13 +209,10 @@ impl Engine {
         let Ok(plan) = self.plan(&claimed.contract, &claimed.run.contract_digest) else { return true };
         let (engine, run) = (self.clone(), claimed.run.clone());
         let looked = tokio::task::spawn_blocking(move || {
-            let options = &run.options;
-            let conformance = required_conformance(options, engine.conformance);
+            let (conditions, pins) = (engine.conditions(&run), run.options.pins.as_ref());
             plan.capabilities.values().all(|capability| {
-                let is_unchanged = |pins| {
-                    engine.caller.changed(capability, conformance, options.unsandboxed, pins).is_none()
-                };
-                engine.obstacle(&run, capability).is_none() && options.pins.as_ref().is_none_or(is_unchanged)
+                let is_unchanged = |pins| engine.caller.changed(capability, &conditions, pins).is_none();
+                engine.obstacle(&run, capability).is_none() && pins.is_none_or(is_unchanged)
             })
         });
         looked.await.unwrap_or(false)
@@ -297,8 +291,24 @@ impl Engine {
 
     /// Returns why nothing can execute a capability of a run now; `None` if something can.
     pub fn obstacle(&self, run: &RunRecord, capability: &Capability) -> Option<CallError> {
+        self.caller.obstacle(capability, &self.conditions(run))
+    }
+
+    /// Explains which bindings would execute a capability of a run now, and why; nothing is called.
+    pub fn explain(&self, run: &RunRecord, capability: &Capability) -> Explanation {
+        self.caller.explain(capability, &self.conditions(run))
+    }
+
+    /// Returns what decides which bindings may execute the calls of a run.
+    pub(super) fn conditions(&self, run: &RunRecord) -> CallConditions {
         let options = &run.options;
-        self.caller.obstacle(capability, required_conformance(options, self.conformance), options.unsandboxed)
+        let stated = options.conformance.as_deref().and_then(|level| level.parse().ok());
+        let ordered_by = options.resumed_by.as_ref().unwrap_or(&run.started_by);
+        CallConditions {
+            conformance: stated.unwrap_or(self.conformance),
+            unsandboxed: options.unsandboxed,
+            ordered_by: Some(ordered_by.clone()),
+        }
     }
 }
 
@@ -315,22 +325,6 @@ pub(super) fn before_first_step(scheduler: &Scheduler) -> Option<ApprovalRequest
         digest: approvals.question_digest(BEFORE_FIRST_STEP, &call, &BTreeMap::new()),
         why: ApprovalReason::Policy { rule },
     })
-}
-
-/// Returns the conformance level that a run demands.
-fn required_conformance(options: &RunOptions, default: Conformance) -> Conformance {
-    options.conformance.as_deref().and_then(|word| word.parse().ok()).unwrap_or(default)
-}
-
-/// Returns the conformance level and files of a run's calls.
-pub(super) fn settings(
-    progress: &Progress,
-    default: Conformance,
-) -> (Conformance, std::collections::BTreeMap<String, PathBuf>) {
-    let options = &progress.run.options;
-    let conformance = required_conformance(options, default);
-    let files = options.files.iter().map(|(name, path)| (name.clone(), PathBuf::from(path))).collect();
-    (conformance, files)
 }
 
 #[async_trait]

@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::apply_result::check_size;
 use super::attempt::{AttemptResult, CancelTokens};
-use super::call::{Call, CallError, CallFailure, idempotency_key};
-use super::execute::{Engine, ExecutionEnd, before_first_step, settings};
+use super::call::{Call, CallConditions, CallError, CallFailure, idempotency_key};
+use super::execute::{Engine, ExecutionEnd, before_first_step};
 use super::failure::Failure;
 use super::run_writer::{ExecutionStop, RunWriter};
 use super::running_calls::{RunningCall, RunningCalls};
@@ -21,7 +21,6 @@ use super::scheduled_call::ScheduledCall;
 use super::scheduler::{Expansion, Scheduler};
 use super::termination::{approval_gate, end_for_error, stuck};
 use skills_model::{Command, Gate, RunState, TransitionError, WorkerReport};
-use skills_skill::contract::Conformance;
 use skills_store::{EventKind, NewEvent, RunRecord, StepIntent, StepRecord, StepStatus, StoreError};
 
 pub(super) struct RunExecution<'e> {
@@ -32,7 +31,7 @@ pub(super) struct RunExecution<'e> {
     state: RunState,
     /// Whether the run was paused, so that nothing new starts.
     paused: bool,
-    conformance: Conformance,
+    conditions: CallConditions,
     files: BTreeMap<String, PathBuf>,
     calls: RunningCalls,
     /// Steps of several calls to be opened: path and digest.
@@ -56,16 +55,19 @@ impl<'e> RunExecution<'e> {
         head: u64,
         cancel: CancellationToken,
     ) -> Self {
-        let (conformance, files) = settings(&scheduler.progress, engine.conformance);
-        let writer = RunWriter::new(engine, scheduler.progress.run.id.clone(), fence, cancel);
+        let run = &scheduler.progress.run;
+        let conditions = engine.conditions(run);
+        let files = &run.options.files;
+        let files = files.iter().map(|(name, path)| (name.clone(), PathBuf::from(path))).collect();
+        let writer = RunWriter::new(engine, run.id.clone(), fence, cancel);
         Self {
             engine,
-            state: scheduler.progress.run.state,
-            paused: scheduler.progress.run.paused,
+            state: run.state,
+            paused: run.paused,
             scheduler,
             writer,
             head,
-            conformance,
+            conditions,
             files,
             calls: RunningCalls::default(),
             opened: Vec::new(),
@@ -315,10 +317,8 @@ impl<'e> RunExecution<'e> {
             target: run.target.clone(),
             idempotency_key: idempotency_key(&run.id.0, &scheduled.path),
             trace_id: run.trace_id.clone(),
-            ordered_by: run.options.resumed_by.clone().unwrap_or_else(|| run.started_by.clone()),
             timeout: scheduled.timeout,
-            conformance: self.conformance,
-            unsandboxed: run.options.unsandboxed,
+            conditions: self.conditions.clone(),
             files: self.files.clone(),
             file_digests: run.options.file_digests.clone(),
             pins: run.options.pins.clone(),

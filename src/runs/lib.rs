@@ -44,8 +44,8 @@ pub use artifacts::Artifacts;
 pub use binding::http::root_cause;
 pub use broker::{Broker, BrokerSettings, BundleCheck, BundleRefusal, Clock, Environment};
 pub use call::{
-    Artifact, BindingChoice, Call, CallError, CallFailure, Caller, Explanation, FailedAttempt, LogLine,
-    LogSink, Reply, idempotency_key,
+    Artifact, BindingChoice, Call, CallConditions, CallError, CallFailure, Caller, Explanation,
+    FailedAttempt, LogLine, LogSink, Reply, idempotency_key,
 };
 pub use capabilities::{Capabilities, CapabilityFolder, RegisteredBinding};
 pub use execute::{Engine, ExecutionEnd, PendingGate};

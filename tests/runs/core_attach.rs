@@ -7,7 +7,7 @@ use skills_api::{
     AttachCheck, AttachRequest, Code, Error, LocalFiles, RunClient as _, RunCommand, SessionAccess,
     SessionClient as _, SettingsChange,
 };
-use skills_model::RunState;
+use skills_model::{RunState, Verdict};
 use skills_session::MessageRole;
 use skills_skill::AttachTarget;
 
@@ -155,13 +155,71 @@ async fn every_kind_of_target_is_passed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn approvals_show_what_the_run_is_attached_to() {
+    let place = TestHome::new();
+    place.write(
+        "skills/watch/capabilities/look.yaml",
+        "id: test.watch.look\nversion: 1.0.0\ndescription: Looks at a target.\n\
+         inputs: {wish: {type: any}, target: {type: any}, kind: {type: string}}\n\
+         outputs: {control: {type: any}, seen: {type: string}}\n\
+         properties: {deterministic: true, side_effects: false, idempotent: true}\n\
+         safety: {trust_level: standard, requires_confirmation: true, reversible: true}\n",
+    );
+    // The step itself receives nothing of the target, but its script does.
+    place.write(
+        "skills/watch/skill.yaml",
+        "id: test.watch\nversion: 1.0.0\ninputs:\n  wish: {type: any, default: none}\nsteps:\n\
+         \x20 - {id: look, uses: test.watch.look, input: {wish: inputs.wish}}\n",
+    );
+    let core = place.open().await;
+    let sheet_of = async |name: &str, content: String| {
+        place.write(&format!("work/{name}"), &content);
+        let request = attachment("watch", "artifact", name, json!({}));
+        let local_files = Some(LocalFiles { cwd: place.path("work"), home: place.path("home") });
+        let attached = core.attach(AttachRequest { local_files, ..request }).await.unwrap();
+        let run = attached.execution;
+        assert_eq!(run.state, RunState::WaitingForHuman, "{run:?}");
+        (core.run(&run.id.0).await.unwrap().sheet.unwrap(), run)
+    };
+    let (sheet, run) = sheet_of("order.json", "{\"iban\": \"DE00\"}".to_owned()).await;
+    let target = sheet.target.unwrap();
+    assert_eq!((target.kind.as_str(), target.reference.as_str()), ("artifact", "order.json"));
+    assert_eq!(target.label.as_deref(), Some("order.json"));
+    assert_eq!(target.content["content"], json!({ "iban": "DE00" }));
+    assert_eq!(target.content_bytes, target.content.to_string().len() as u64);
+    assert!(!target.truncated);
+
+    let refused = core.send_command(&run.id.0, unnamed_approval()).await.unwrap_err();
+    assert_eq!(refused.code, Code::ConfirmationRequired, "{refused}");
+    assert_eq!(refused.reason.unwrap()["decision"]["target"], json!(target));
+
+    let (long, _) = sheet_of("long.txt", "x".repeat(3_000)).await;
+    let shown = long.target.unwrap();
+    assert!(shown.truncated && shown.content_bytes > 3_000, "{shown:?}");
+    assert!(shown.content["content"].as_str().unwrap().ends_with("… 1000 more characters"));
+    assert_ne!(long.inputs_digest, sheet.inputs_digest);
+    assert_ne!(shown.sha256, target.sha256);
+}
+
+/// An approval that does not name what it approves.
+fn unnamed_approval() -> RunCommand {
+    RunCommand::Decide {
+        verdict: Verdict::Approve,
+        step: None,
+        inputs_digest: None,
+        approver: None,
+        notes: None,
+        choice: None,
+        result: None,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn stored_artifact_is_found_by_digest_and_suggested() {
     let place = TestHome::new();
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
-    core.send_command(&waiting.id.0, runs_place::decide(&waiting, skills_model::Verdict::Approve, "bo"))
-        .await
-        .unwrap();
+    core.send_command(&waiting.id.0, runs_place::decide(&waiting, Verdict::Approve, "bo")).await.unwrap();
     runs_place::wait_for_completion(&core, &waiting.id.0).await;
     let choices = core
         .target_choices(AttachTarget::Artifact, "entry", 10, &SessionAccess::default(), None)

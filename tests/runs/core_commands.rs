@@ -16,6 +16,7 @@ use skills_api::{
 };
 use skills_model::{ApprovalReason, Choice, Gate, RunState, Verdict};
 use skills_skill::Digest;
+use skills_skill::contract::Conformance;
 use skills_store::{EventKind, IdempotencyOutcome, RunRecord};
 use tokio_util::sync::CancellationToken;
 
@@ -278,6 +279,31 @@ async fn decisions_are_bound_to_every_file_a_step_can_read() {
     assert_eq!(refused.code, Code::ConfirmationRequired, "{refused}");
     let sheet = core.run(&waiting.id.0).await.unwrap().sheet.unwrap();
     assert_eq!(sheet.changed.as_deref(), Some("references/word.sh changed since the launch"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn approvals_show_every_binding_that_they_allow() {
+    let mut place = TestHome::new();
+    place.config.conformance = Conformance::Experimental;
+    place.write(
+        "skills/ledger/bindings/trial.yaml",
+        "id: ledger-trial\ncapability: test.ledger.book\nservice: bundle\nprotocol: script\noperation: scripts/trial.sh\n\
+         response: {entry: response.entry}\n\
+         metadata: {conformance_profile: experimental, default: true, fallback_binding_id: ledger-book}\n",
+    );
+    place.write(
+        "skills/ledger/scripts/trial.sh",
+        "#!/usr/bin/env bash\nset -euo pipefail\ncat > entry.txt\nprintf '{\"entry\": \"T-1\"}\\n'\n",
+    );
+    let core = place.open().await;
+    let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
+    assert_eq!(waiting.options.conformance, None, "the level is that of the configuration");
+    let sheet = core.run(&waiting.id.0).await.unwrap().sheet.unwrap();
+    assert_eq!(sheet.binding, "script scripts/trial.sh");
+    assert_eq!(sheet.fallbacks, ["script scripts/book.sh"]);
+    send_command(&core, &waiting, decide(&waiting, Verdict::Approve, "bo")).await.unwrap();
+    let done = wait_for_completion(&core, &waiting.id.0).await;
+    assert_eq!(done.outputs.unwrap()["entry"], "T-1", "what was shown is what was executed");
 }
 
 /// A run of `ledger` with the input file `pay.csv`.

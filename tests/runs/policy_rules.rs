@@ -486,7 +486,7 @@ async fn a_run_does_not_continue_after_trust_in_a_definition_was_revoked() {
     place.write("skills/aaa/capabilities/book.yaml", &text.replacen("description:", "description: Also", 1));
     let bundle = |id: &str| place.path(&format!("skills/{id}"));
     let (own, aaa) = ([bundle("borrow"), bundle("ledger")], bundle("aaa"));
-    place.config.trust = [&own[..], &[aaa.clone()]].concat();
+    place.config.trust = [&own[..], std::slice::from_ref(&aaa)].concat();
     let core = place.open().await;
     let mut runs = Vec::new();
     for way in ["borrow", "capability:test.ledger.book"] {

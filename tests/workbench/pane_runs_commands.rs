@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use skills_api::{Code, Error, Event, RunCommand, SuppliedFile};
+use skills_api::{Code, DecisionTarget, Error, Event, RunCommand, SuppliedFile};
 use skills_config::Invocation;
 use skills_model::{ApprovalReason, Choice, Decision, Gate, RunState, Verdict};
 use skills_registry::Change;
@@ -517,6 +517,25 @@ fn dialog_shows_the_files_of_the_run() {
     let mut harness = opened(&core(vec![run]), 120, 36);
     harness.press("a").wait_for("pay.csv /srv/pay.csv sha256");
     has(&harness, &[&"c4".repeat(32)]);
+}
+
+#[test]
+fn dialog_shows_the_target_and_the_fallbacks() {
+    let mut run = detail(&id(1), "invoice-intake", RunState::WaitingForHuman);
+    let sheet = run.sheet.as_mut().unwrap();
+    sheet.fallbacks = vec!["openapi POST https://backup.example/entries".to_owned()];
+    sheet.target = Some(DecisionTarget {
+        kind: "artifact".to_owned(),
+        reference: "artifact:394a".to_owned(),
+        label: Some("o.json".to_owned()),
+        content_bytes: 55,
+        sha256: "cd".repeat(32),
+        content: json!({ "iban": "DE00 MALLORY" }),
+        truncated: false,
+    });
+    let mut harness = opened(&core(vec![run]), 120, 46);
+    harness.press("a").wait_for("https://backup.example/entries");
+    has(&harness, &["artifact artifact:394a o.json 55 B as JSON", "DE00 MALLORY", "and this target"]);
 }
 
 #[test]

@@ -65,6 +65,7 @@ pub(super) fn hide_bindings(value: &mut Value) {
     for_each_record(value, false, &mut |fields, _| {
         if is_decision(fields) {
             fields.insert("binding".to_owned(), "shown to callers with the scope `decide`".into());
+            fields.remove("fallbacks");
         }
     });
 }
@@ -171,7 +172,8 @@ mod tests {
         let answer = json!({
             "run": { "inputs": { "order": value }, "outputs": value, "state": "completed",
                      "options": { "corrected_inputs": value } },
-            "sheet": { "headline": "send", "inputs_digest": "d", "binding": "b", "inputs": [value] },
+            "sheet": { "headline": "send", "inputs_digest": "d", "binding": "b", "inputs": [value],
+                       "fallbacks": ["c"], "target": { "content": value } },
             "script": { "env": value, "metadata": value }, "earlier": [{ "changed": [value] }],
             "steps": [{ "step": "get", "status": "completed", "inputs": value, "result": value }],
             "checkpoints": [{ "number": 1, "done": [], "state": { "vars": { "v": value } } }],
@@ -189,7 +191,9 @@ mod tests {
         assert_eq!(shown, answer);
         hide_bindings(&mut shown);
         assert_ne!(shown["sheet"]["binding"], "b");
+        assert_eq!(shown["sheet"]["fallbacks"], Value::Null);
         shown["sheet"]["binding"] = "b".into();
+        shown["sheet"]["fallbacks"] = json!(["c"]);
         assert_eq!(shown, answer);
     }
 

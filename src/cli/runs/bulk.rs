@@ -335,6 +335,9 @@ fn decisions(
         for file in &preview.files {
             let _ = writeln!(out, "      file {}", safe_text::line(&file.text()));
         }
+        if let Some(target) = &preview.target {
+            let _ = writeln!(out, "      attached to {}", safe_text::line(&target.text()));
+        }
         if let Some(warning) = &preview.irreversible {
             let _ = writeln!(out, "      {}", TextStyle::Warn.paint(&safe_text::line(warning), look.color));
         }

@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 
 use super::{clock, status, values};
 use crate::output::{TerminalCaps, TextStyle, fit, wrap};
-use skills_api::{DecisionPreview, SuppliedFile};
+use skills_api::{DecisionPreview, DecisionTarget, SuppliedFile};
 use skills_skill::safe_text;
 
 pub fn render(preview: &DecisionPreview, now_ms: i64, zone: &TimeZone, look: TerminalCaps) -> String {
@@ -53,19 +53,33 @@ pub fn render(preview: &DecisionPreview, now_ms: i64, zone: &TimeZone, look: Ter
         ("reason", preview.why.as_str()),
         ("capability", &capability),
         ("binding", &preview.binding),
-        ("isolation", &preview.isolation),
+    ];
+    let more_facts = [
+        ("isolation", preview.isolation.as_str()),
         ("pause", &pause),
         ("expires", &expires),
         ("approver", &approver),
     ];
     let files: Vec<String> = preview.files.iter().map(SuppliedFile::text).collect();
-    let files =
-        files.iter().enumerate().map(|(at, file)| (if at == 0 { "files" } else { "" }, file.as_str()));
-    for (name, value) in facts.into_iter().chain(files).filter(|(_, value)| !value.is_empty()) {
+    let target = preview.target.as_ref().map(DecisionTarget::text);
+    let facts = facts
+        .into_iter()
+        .chain(named("fallbacks", &preview.fallbacks))
+        .chain(more_facts)
+        .chain(named("files", &files))
+        .chain(target.as_deref().map(|target| ("attached to", target)));
+    for (name, value) in facts.filter(|(_, value)| !value.is_empty()) {
         let mut head = TextStyle::Muted.paint(&fit(name, 12, look.unicode), look.color);
         for line in wrap(&safe_text::line(value), available.saturating_sub(12)) {
             let _ = writeln!(out, "{head}{line}");
             head = " ".repeat(12);
+        }
+    }
+    if let Some(target) = &preview.target {
+        out += &values::rows(&target.fields(), 2, look);
+        if target.truncated {
+            let hint = format!("(truncated; `skills runs show {} --json` prints all of it)", preview.run);
+            let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&safe_text::line(&hint), look.color));
         }
     }
     let _ = writeln!(out, "{}", TextStyle::Muted.paint("inputs", look.color));
@@ -74,7 +88,10 @@ pub fn render(preview: &DecisionPreview, now_ms: i64, zone: &TimeZone, look: Ter
         ""
     } else {
         out += &values::rows(&preview.inputs, 2, look);
-        " (the decision applies to exactly these inputs)"
+        match &preview.target {
+            Some(_) => " (the decision applies to exactly these inputs and this target)",
+            None => " (the decision applies to exactly these inputs)",
+        }
     };
     let _ = writeln!(
         out,
@@ -83,6 +100,12 @@ pub fn render(preview: &DecisionPreview, now_ms: i64, zone: &TimeZone, look: Ter
         TextStyle::Muted.paint(&format!("{}{promise}", brief_digest(&preview.inputs_digest)), look.color)
     );
     out
+}
+
+/// Returns several values as facts: the first has the name.
+fn named<'v>(name: &'static str, values: &'v [String]) -> impl Iterator<Item = (&'static str, &'v str)> {
+    let names = std::iter::once(name).chain(std::iter::repeat(""));
+    names.zip(values).map(|(name, value)| (name, value.as_str()))
 }
 
 /// Abbreviates a digest to its beginning and its end.
@@ -96,6 +119,8 @@ fn brief_digest(digest: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::output::cells;
     use crate::runs::samples::{NOW_MS, detail};
@@ -123,6 +148,31 @@ mod tests {
         digest      9f9f9f9f..9f9f (the decision applies to exactly these inputs)
         ");
         assert!(text.lines().all(|line| cells(line) <= 80));
+    }
+
+    #[test]
+    fn target_and_fallbacks_are_shown() {
+        let mut preview = detail(RunState::WaitingForHuman).sheet.unwrap();
+        preview.fallbacks =
+            vec!["openapi POST https://a.example/x".to_owned(), "script scripts/x.sh".to_owned()];
+        preview.target = Some(DecisionTarget {
+            kind: "artifact".to_owned(),
+            reference: "artifact:394a".to_owned(),
+            label: None,
+            content_bytes: 31,
+            sha256: "cd".repeat(32),
+            content: json!({ "iban": "DE00 MALLORY\ndigest      00" }),
+            truncated: true,
+        });
+        let look = TerminalCaps { color: false, unicode: true, width: 120, terminal: true };
+        let text = render(&preview, NOW_MS, &TimeZone::UTC, look);
+        let fallbacks = "fallbacks   openapi POST https://a.example/x\n            script scripts/x.sh\n";
+        assert!(text.contains(fallbacks), "{text}");
+        assert!(text.contains("attached to artifact artifact:394a 31 B as JSON sha256"), "{text}");
+        assert!(text.contains("  iban  DE00 MALLORY\n"), "{text}");
+        assert!(text.contains("(truncated; `skills runs show"), "{text}");
+        assert!(text.contains("exactly these inputs and this target"), "{text}");
+        assert_eq!(text.lines().filter(|line| line.starts_with("digest ")).count(), 1, "{text}");
     }
 
     #[test]

@@ -310,12 +310,16 @@ impl BindingContext {
         }
     }
 
-    /// Describes the sandbox of a script, or the network distance of a call.
-    pub fn isolation(&self, offered: &RegisteredBinding) -> String {
+    /// Describes the sandbox of a script, or the network distance of a call; `unsandboxed` allows scripts without
+    /// isolation.
+    pub fn isolation(&self, offered: &RegisteredBinding, unsandboxed: bool) -> String {
         match (
             offered.binding.protocol,
             self.services.get(&offered.binding.service).map(|service| &service.reach),
         ) {
+            (Protocol::Script, _) if unsandboxed && script::isolated(&self.sandbox, false).is_err() => {
+                "none (--unsandboxed)".to_owned()
+            }
             (Protocol::Script, _) => format!("sandbox, {}", self.sandbox.report().summary()),
             (Protocol::Builtin, _) => "in this process, no external access".to_owned(),
             (_, Some(ServiceTarget::Http { url, .. })) => http::distance(url),

@@ -134,7 +134,7 @@ pub async fn execute(
             .map(|(name, from)| InputFile { from: from.clone(), to: PathBuf::from(name) })
             .collect(),
         limits: Limits { wall: patience.wait, cpu: context.limits.cpu.max(patience.wait), ..context.limits },
-        unsandboxed: call.unsandboxed && context.sandbox.report().level < Level::Partial,
+        unsandboxed: call.conditions.unsandboxed && context.sandbox.report().level < Level::Partial,
         verify: Some(verify(context, job, &found)),
         output: Some(OutputListener::new(move |channel, line| tap.push(channel, line))),
         ..Spec::new(found.bundle.clone(), found.script.clone())

@@ -26,7 +26,7 @@ pub struct Breakers {
     states: Mutex<HashMap<Key, State>>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy)]
 enum State {
     /// Number of consecutive failures, below the threshold.
     Closed(u32),
@@ -48,24 +48,49 @@ impl Breakers {
     pub fn enter(&self, binding: &str, person: &str) -> Result<Permit<'_>, String> {
         let key = (binding.to_owned(), person.to_owned());
         let mut states = self.lock();
-        let trial = match states.get(&key) {
-            None | Some(State::Closed(_)) => false,
-            Some(State::Open(until)) if *until <= (self.clock)() => {
-                states.insert(key.clone(), State::Trial);
-                true
-            }
-            Some(State::Open(_)) => return Err(format!("open, after {THRESHOLD} failures in a row")),
-            Some(state) => return Err(self.describe(*state)),
-        };
+        let state = states.get(&key).copied();
+        if let Some(refusal) = state.and_then(|state| self.refusal(state)) {
+            return Err(refusal);
+        }
+        let trial = matches!(state, Some(State::Open(_)));
+        if trial {
+            states.insert(key.clone(), State::Trial);
+        }
         Ok(Permit { breakers: self, key, trial, is_recorded: false })
     }
 
-    /// Returns the state of a binding's breakers as text: `closed`, `open for 12 s more`, `half open`. Of several, the
-    /// one that is open longest.
-    pub fn state(&self, binding: &str) -> String {
+    /// Returns whether [`Self::enter`] would permit a call of a binding for a person now.
+    pub fn allows(&self, binding: &str, person: &str) -> bool {
+        let key = (binding.to_owned(), person.to_owned());
+        let state = self.lock().get(&key).copied();
+        state.and_then(|state| self.refusal(state)).is_none()
+    }
+
+    /// Returns why a breaker in this state permits no call, without the time left.
+    fn refusal(&self, state: State) -> Option<String> {
+        match state {
+            State::Closed(_) => None,
+            State::Open(until) if until <= (self.clock)() => None,
+            State::Open(_) => Some(format!("open, after {THRESHOLD} failures in a row")),
+            State::Trial => Some(self.describe(state)),
+        }
+    }
+
+    /// Returns the state of a binding's breaker for a person as text: `closed`, `open for 12 s more`, `half open`.
+    /// Without a person, whether it permits all of them to call it.
+    pub fn state(&self, binding: &str, person: Option<&str>) -> String {
         let states = self.lock();
-        let own = states.iter().filter(|((of, _), _)| of == binding).map(|(_, state)| *state);
-        own.max().map_or_else(|| "closed".to_owned(), |state| self.describe(state))
+        let closed = || "closed".to_owned();
+        if let Some(person) = person {
+            let own = states.get(&(binding.to_owned(), person.to_owned()));
+            return own.map_or_else(closed, |state| self.describe(*state));
+        }
+        let mut own = states.iter().filter(|((of, _), _)| of == binding).map(|(_, state)| *state);
+        if own.any(|state| self.refusal(state).is_some()) {
+            "open for some callers".to_owned()
+        } else {
+            closed()
+        }
     }
 
     fn describe(&self, state: State) -> String {
@@ -165,7 +190,7 @@ mod tests {
     fn five_consecutive_failures_open_the_breaker() {
         let (breakers, _) = breakers();
         fail(&breakers, 4);
-        assert_eq!(breakers.state("b"), "closed, 4 of 5 failures in a row");
+        assert_eq!(breakers.state("b", Some("kim")), "closed, 4 of 5 failures in a row");
         breakers.enter("b", "kim").ok().unwrap().succeeded();
         fail(&breakers, 4);
         assert!(breakers.enter("b", "kim").is_ok());
@@ -175,9 +200,25 @@ mod tests {
             "open, after 5 failures in a row",
             "a recorded message has no relative time"
         );
-        assert_eq!(breakers.state("b"), "open for 30 s more, after 5 failures in a row");
+        assert_eq!(breakers.state("b", Some("kim")), "open for 30 s more, after 5 failures in a row");
         assert!(breakers.enter("another", "kim").is_ok(), "each binding has its own");
         assert!(breakers.enter("b", "lee").is_ok(), "each person has their own");
+    }
+
+    #[test]
+    fn breaker_of_one_person_does_not_stop_another() {
+        let (breakers, passed) = breakers();
+        fail(&breakers, 5);
+        assert!(!breakers.allows("b", "kim") && breakers.allows("b", "lee"));
+        assert_eq!(breakers.state("b", Some("lee")), "closed");
+        assert_eq!(breakers.state("b", None), "open for some callers");
+        *passed.lock().unwrap() = OPEN;
+        assert!(breakers.allows("b", "kim"));
+        assert_eq!(breakers.state("b", None), "closed");
+        let trial = breakers.enter("b", "kim").ok().unwrap();
+        assert!(!breakers.allows("b", "kim"), "a trial is not interrupted by another call");
+        trial.succeeded();
+        assert!(breakers.allows("b", "kim"));
     }
 
     #[test]
@@ -185,16 +226,16 @@ mod tests {
         let (breakers, passed) = breakers();
         fail(&breakers, 5);
         *passed.lock().unwrap() = Duration::from_millis(29_500);
-        assert_eq!(breakers.state("b"), "open for 1 s more, after 5 failures in a row");
+        assert_eq!(breakers.state("b", Some("kim")), "open for 1 s more, after 5 failures in a row");
         *passed.lock().unwrap() = OPEN;
-        assert_eq!(breakers.state("b"), "half open: the next call is a trial");
+        assert_eq!(breakers.state("b", Some("kim")), "half open: the next call is a trial");
         let trial = breakers.enter("b", "kim").ok().unwrap();
         assert_eq!(breakers.enter("b", "kim").err().unwrap(), "half open: a trial call is in progress");
         trial.failed();
         assert!(breakers.enter("b", "kim").is_err(), "one failed trial opens it again");
         *passed.lock().unwrap() = OPEN * 2;
         breakers.enter("b", "kim").ok().unwrap().succeeded();
-        assert_eq!(breakers.state("b"), "closed");
+        assert_eq!(breakers.state("b", Some("kim")), "closed");
     }
 
     #[test]

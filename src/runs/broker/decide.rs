@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::super::call::CallFailure;
+use super::super::call::{BindingChoice, CallFailure};
 use super::super::capabilities::{Capabilities, RegisteredBinding};
 use skills_skill::contract::{Binding, Conformance};
 
@@ -72,7 +72,7 @@ pub fn decide(
         .iter()
         .map(|offered| Choice {
             offered: Arc::clone(offered),
-            place: "not chosen".to_owned(),
+            place: BindingChoice::NOT_CHOSEN.to_owned(),
             obstacle: in_the_way(offered),
         })
         .collect();

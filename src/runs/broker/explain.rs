@@ -1,20 +1,22 @@
 //! Explains the complete decision for a capability.
 
 use super::super::binding::BindingContext;
-use super::super::call::{BindingChoice, Explanation};
+use super::super::call::{BindingChoice, CallConditions, Explanation};
 use super::breaker::Breakers;
 use super::decide::{Choice, Decision};
-use skills_skill::contract::{Conformance, Protocol};
+use skills_skill::contract::Protocol;
 use skills_skill::safe_text;
 
-/// Describes a decision as text; nothing is called.
+/// Describes a decision as text; nothing is called. A call of no particular person is not stopped by breakers, which
+/// are counted per person.
 pub fn explain(
     capability: &str,
-    conformance: Conformance,
+    conditions: &CallConditions,
     decision: &Decision,
     context: &BindingContext,
     breakers: &Breakers,
 ) -> Explanation {
+    let person = conditions.ordered_by.as_deref();
     let line = |choice: &Choice| {
         let binding = &choice.offered.binding;
         BindingChoice {
@@ -28,17 +30,18 @@ pub fn explain(
             conformance: binding.conformance,
             place: choice.place.clone(),
             obstacle: choice.obstacle.as_ref().map(|obstacle| obstacle.message.clone()),
-            breaker: breakers.state(&binding.id),
-            isolation: context.isolation(&choice.offered),
+            breaker: breakers.state(&binding.id, person),
+            isolation: context.isolation(&choice.offered, conditions.unsandboxed),
         }
     };
     let passes = |choice: &&Choice| {
-        choice.obstacle.is_none() && !breakers.state(&choice.offered.binding.id).starts_with("open")
+        let is_stopped = || person.is_some_and(|person| !breakers.allows(&choice.offered.binding.id, person));
+        choice.obstacle.is_none() && !is_stopped()
     };
     let chosen = decision.chain.iter().find(passes).map(|choice| choice.offered.binding.id.clone());
     Explanation {
         capability: capability.to_owned(),
-        conformance,
+        conformance: conditions.conformance,
         summary: summary(capability, decision, chosen.as_deref()),
         chosen,
         bindings: decision.chain.iter().chain(&decision.others).map(line).collect(),

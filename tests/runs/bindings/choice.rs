@@ -29,7 +29,7 @@ fn bench() -> Bench {
 }
 
 fn explained(bench: &Bench, conformance: Conformance) -> String {
-    let explained = bench.broker().explain(&bench.capability("text.classify"), conformance);
+    let explained = bench.broker().explain(&bench.capability("text.classify"), &conformance.into());
     let mut out = format!("{}\nchosen: {:?}\n", explained.summary, explained.chosen);
     for choice in explained.bindings {
         out += &format!(
@@ -68,7 +68,7 @@ fn untrusted_bindings_are_not_advised() {
     let mut bench = bench();
     bench.overrides.insert("text.classify".to_owned(), "gone".to_owned());
     bench.untrusted = Some("not trusted".to_owned());
-    let explained = bench.broker().explain(&bench.capability("text.classify"), Conformance::Standard);
+    let explained = bench.broker().explain(&bench.capability("text.classify"), &Conformance::Standard.into());
     assert!(explained.summary.ends_with("another capability; remove it"), "{}", explained.summary);
 }
 
@@ -91,7 +91,7 @@ async fn configured_binding_wins_and_unavailable_ones_fall_back() {
     broker.set_overrides([("text.classify".to_owned(), "trial".to_owned())].into());
     let error = call(&broker, bench.call("x")).await.unwrap_err();
     assert_eq!(error.code, CallFailure::ConformanceUnmet, "{error}");
-    let lenient = skills_runs::Call { conformance: Conformance::Experimental, ..bench.call("x") };
+    let lenient = skills_runs::Call { conditions: Conformance::Experimental.into(), ..bench.call("x") };
     assert_eq!(call(&broker, lenient).await.unwrap().outputs["label"], "J");
 }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use skills_runs::{CallFailure, Caller};
-use skills_skill::contract::{Conformance, ServiceTarget};
+use skills_runs::{CallConditions, CallFailure, Caller, Explanation};
+use skills_skill::contract::ServiceTarget;
 use tokio_util::sync::CancellationToken;
 
 use super::place::{Bench, Server, call};
@@ -182,16 +182,38 @@ async fn five_failures_open_the_breaker_and_a_trial_closes_it() {
     }
     let error = call(&broker, bench.call("x")).await.unwrap_err();
     assert!(error.message.contains("its circuit breaker is open, after 5 failures in a row"), "{error}");
-    let explained = broker.explain(&bench.capability("text.classify"), Conformance::Standard);
+    let capability = bench.capability("text.classify");
+    let explained = broker.explain(&capability, &bench.call("x").conditions);
     assert_eq!(explained.chosen, None);
     assert_eq!(explained.bindings[0].breaker, "open for 30 s more, after 5 failures in a row");
     *bench.passed.lock().unwrap() = Duration::from_secs(30);
     let reply = call(&broker, bench.call("x")).await.unwrap();
     assert_eq!(reply.outputs["label"], "call 6", "the call that was refused never reached the server");
-    assert_eq!(
-        broker.explain(&bench.capability("text.classify"), Conformance::Standard).bindings[0].breaker,
-        "closed"
-    );
+    assert_eq!(broker.explain(&capability, &bench.call("x").conditions).bindings[0].breaker, "closed");
+}
+
+#[tokio::test]
+async fn failures_of_one_person_do_not_change_the_binding_of_another() {
+    let server = Server::start();
+    let bench = bench(&server);
+    let fallback = "metadata: {status: stable, fallback_binding_id: second}";
+    bench.bind("first", "web", "openapi", "status/503", fallback);
+    bench.bind("second", "web", "openapi", "echo", "response: {label: response.label}");
+    let (broker, capability) = (bench.broker(), bench.capability("text.classify"));
+    for _ in 0..5 {
+        assert_eq!(call(&broker, bench.call("x")).await.unwrap().binding, "second");
+    }
+    let explained = |person: Option<&str>| {
+        let ordered_by = person.map(str::to_owned);
+        broker.explain(&capability, &CallConditions { ordered_by, ..bench.call("x").conditions })
+    };
+    let state = |explained: &Explanation| explained.bindings[0].breaker.clone();
+    assert_eq!(explained(Some("kim")).chosen.as_deref(), Some("second"));
+    let other = explained(Some("lee"));
+    assert_eq!((other.chosen.as_deref(), state(&other).as_str()), (Some("first"), "closed"));
+    assert_eq!(other.chain().map(|choice| choice.binding.as_str()).collect::<Vec<_>>(), ["first", "second"]);
+    let nobody = explained(None);
+    assert_eq!((nobody.chosen.as_deref(), state(&nobody).as_str()), (Some("first"), "open for some callers"));
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 use skills_runs::{
-    Artifacts, Broker, BrokerSettings, BundleRefusal, Call, CallError, Caller, Capabilities,
+    Artifacts, Broker, BrokerSettings, BundleRefusal, Call, CallConditions, CallError, Caller, Capabilities,
     CapabilityFolder, LogLine, Reply,
 };
 use skills_sandbox::{Contents, Sandbox, Setup};
@@ -155,11 +155,13 @@ impl Bench {
             target: None,
             idempotency_key: "run-1/classify".to_owned(),
             trace_id: "trace-1".to_owned(),
-            ordered_by: "kim".to_owned(),
             step: "classify".to_owned(),
             timeout: Duration::from_secs(20),
-            conformance: Conformance::Standard,
-            unsandboxed: waived(),
+            conditions: CallConditions {
+                conformance: Conformance::Standard,
+                unsandboxed: waived(),
+                ordered_by: Some("kim".to_owned()),
+            },
             files: BTreeMap::new(),
             file_digests: BTreeMap::new(),
             pins: None,

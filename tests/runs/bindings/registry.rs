@@ -49,7 +49,7 @@ fn every_capability_of_a_public_registry_is_explained_and_every_gap_named() {
     let mut explained = 0;
     for id in catalog.ids() {
         let capability = catalog.capability(id).unwrap();
-        let explanation = broker.explain(capability, Conformance::Standard);
+        let explanation = broker.explain(capability, &Conformance::Standard.into());
         assert_eq!(explanation.bindings.len(), catalog.bindings_of(id).len(), "{id}");
         assert_eq!(explanation.chosen, None, "{id}: nothing is configured");
         for choice in &explanation.bindings {
@@ -92,7 +92,8 @@ fn address_of_an_untrusted_folder_is_not_advised() {
         let artifacts = Arc::new(Artifacts::open(&folder.path().join("artifacts")).unwrap());
         let settings = BrokerSettings::default();
         let broker = Broker::new(Arc::clone(&catalog), settings, sandbox(), Arc::new(check), artifacts);
-        let explanation = broker.explain(catalog.capability("pay.go").unwrap(), Conformance::Standard);
+        let explanation =
+            broker.explain(catalog.capability("pay.go").unwrap(), &Conformance::Standard.into());
         let obstacle = explanation.bindings[0].obstacle.clone().unwrap();
         assert!(obstacle.starts_with("service bank is not configured"), "{obstacle}");
         obstacle.split_once("https://").map(|(_, address)| address.split('.').next().unwrap().to_owned())

@@ -2,6 +2,7 @@
 //! shown is what runs.
 
 use serde_json::json;
+use skills_base::canonical::digest_of;
 use skills_model::{ApprovalReason, Choice, Command, Decision, Gate, RunState, Verdict};
 use skills_runs::{PendingGate, gate_digest};
 use skills_store::RunId;
@@ -181,13 +182,22 @@ async fn approval_covers_one_version_only() {
 async fn a_gate_of_an_earlier_version_keeps_its_digest() {
     let bench = confirming();
     bench.fake.on("x.write", |_| Ok(json!({})));
-    let run = bench.launch(SEND, json!({"to": "ana"})).await;
-    assert_eq!(pending_step(&bench.work(&run).await).0, "send");
-    let earlier = gate_digest("send", "mail.send", &json!({"to": "ana"}));
-    assert_ne!(shown(&bench, &run).await, earlier);
-    let gate = Gate::human("send", earlier.clone(), ApprovalReason::Confirmation);
-    bench.store.command(&run, Command::Ask(gate), None, None, None).await.unwrap();
-    assert_eq!(bench.look(&run).await.inputs_digest, earlier);
-    bench.approve(&run).await;
-    completed(&bench.work(&run).await);
+    for covers_code in [false, true] {
+        let run = bench.launch(SEND, json!({"to": "ana"})).await;
+        assert_eq!(pending_step(&bench.work(&run).await).0, "send");
+        let record = bench.record(&run).await;
+        let call = gate_digest("send", "mail.send", &json!({"to": "ana"}));
+        let earlier = if covers_code {
+            let (contract, code) = (&record.contract_digest, &record.options.pins);
+            digest_of(&json!({"call": call, "contract": contract, "code": code}))
+        } else {
+            call
+        };
+        assert_ne!(shown(&bench, &run).await, earlier, "what the run is attached to is covered");
+        let gate = Gate::human("send", earlier.clone(), ApprovalReason::Confirmation);
+        bench.store.command(&run, Command::Ask(gate), None, None, None).await.unwrap();
+        assert_eq!(bench.look(&run).await.inputs_digest, earlier);
+        bench.approve(&run).await;
+        completed(&bench.work(&run).await);
+    }
 }

@@ -9,8 +9,10 @@ use async_trait::async_trait;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use skills_model::{ApprovalReason, Choice, Command, Decision, Gate, RunState, Verdict};
-use skills_runs::{Call, CallError, CallFailure, Caller, Engine, ExecutionEnd, Explanation, Plan, Reply};
-use skills_skill::contract::{Capability, Conformance, Contract, parse};
+use skills_runs::{
+    Call, CallConditions, CallError, CallFailure, Caller, Engine, ExecutionEnd, Explanation, Plan, Reply,
+};
+use skills_skill::contract::{Capability, Contract, parse};
 use skills_store::{
     AuditMode, Claimed, Launch, RunEvent, RunId, RunOptions, RunRecord, Sqlite, StepRecord, StepStatus,
     Store, WorkerId,
@@ -162,8 +164,7 @@ impl Caller for FakeCaller {
     fn changed(
         &self,
         capability: &Capability,
-        _: Conformance,
-        _: bool,
+        _: &CallConditions,
         launched: &BTreeMap<String, String>,
     ) -> Option<ApprovalReason> {
         let now = self.pins(&capability.id);
@@ -172,10 +173,10 @@ impl Caller for FakeCaller {
         (!same).then_some(ApprovalReason::Changed { what, now, call: None, besides: None })
     }
 
-    fn explain(&self, capability: &Capability, conformance: Conformance) -> Explanation {
+    fn explain(&self, capability: &Capability, conditions: &CallConditions) -> Explanation {
         Explanation {
             capability: capability.id.clone(),
-            conformance,
+            conformance: conditions.conformance,
             chosen: Some("fake".into()),
             bindings: Vec::new(),
             summary: "the test decides".into(),

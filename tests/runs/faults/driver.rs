@@ -12,9 +12,10 @@ use rustix::process::{Signal, getpid, kill_process};
 use serde_json::{Value, json};
 use skills_model::{ApprovalReason, Choice, Command, Decision, Gate, RunState, Verdict};
 use skills_runs::{
-    Call, CallError, Caller, Engine, Explanation, LeaseSettings, Plan, Reply, Supervisor, SupervisorSettings,
+    Call, CallConditions, CallError, Caller, Engine, Explanation, LeaseSettings, Plan, Reply, Supervisor,
+    SupervisorSettings,
 };
-use skills_skill::contract::{Capability, Conformance, parse};
+use skills_skill::contract::{Capability, parse};
 use skills_store::{Clocks, Idempotency, Launch, RunFilter, RunId, RunOptions, RunRecord, Sqlite, Store};
 use tokio_util::sync::CancellationToken;
 
@@ -78,10 +79,10 @@ impl Caller for World {
         Ok(Reply { outputs, binding: "world".into(), ..Reply::default() })
     }
 
-    fn explain(&self, capability: &Capability, conformance: Conformance) -> Explanation {
+    fn explain(&self, capability: &Capability, conditions: &CallConditions) -> Explanation {
         Explanation {
             capability: capability.id.clone(),
-            conformance,
+            conformance: conditions.conformance,
             chosen: None,
             bindings: Vec::new(),
             summary: String::new(),

@@ -194,10 +194,16 @@ impl Approvals {
             return Ok(None);
         }
         let approver = self.approver().await;
+        let (mut run, plan, at) = (run.clone(), plan.clone(), at.cloned());
+        // The record may be one of a list, without the content of its target.
+        if run.target.as_ref().is_some_and(|target| target.get("content").is_none())
+            && let Some(complete) = runtime.store.run(&run.id).await?
+        {
+            run.target = complete.target;
+        }
         let (approvals, runtime) = (Arc::clone(self), Arc::clone(runtime));
-        let (run, plan, at) = (run.clone(), plan.clone(), at.cloned());
         crate::work::run_blocking(move || {
-            let preview = decision_preview::preview(&run, &plan, at.as_ref(), &*runtime.broker, approver);
+            let preview = decision_preview::preview(&run, &plan, at.as_ref(), &runtime.engine, approver);
             let Some(mut preview) = preview else { return Ok(None) };
             let capability = plan.capability(&preview.capability).map(Arc::as_ref);
             preview.why =
@@ -209,6 +215,7 @@ impl Approvals {
             }
             if approvals.places.elsewhere(&run).is_some() {
                 "the bindings of the skills it was launched from".clone_into(&mut preview.binding);
+                preview.fallbacks.clear();
             }
             Ok(Some(preview))
         })

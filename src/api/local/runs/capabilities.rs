@@ -96,7 +96,7 @@ impl CapabilityServices {
         capabilities: &Capabilities,
         capability: &Capability,
     ) -> Result<CapabilityExplanation, Error> {
-        let explanation = self.calling()?.broker.explain(capability, self.config.conformance);
+        let explanation = self.calling()?.broker.explain(capability, &self.config.conformance.into());
         let explanation = match self.definition_refusal(capabilities, &self.registry.snapshot(), capability) {
             Some(summary) => Explanation { chosen: None, summary, ..explanation },
             None => explanation,

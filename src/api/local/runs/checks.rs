@@ -12,7 +12,7 @@ use crate::{Check, Error};
 use skills_base::number::{self, byte_size};
 use skills_config::{Audience, Config, MEMORY_STORE};
 use skills_registry::{Catalog, Registry, RootState, Trust};
-use skills_runs::{Caller as _, Capabilities, ProcessIdentity};
+use skills_runs::{CallConditions, Caller as _, Capabilities, ProcessIdentity};
 use skills_sandbox::{Guarantee, Leftovers, Level, Report, Sandbox};
 use skills_skill::Skill;
 use skills_store::{QuickCheck, RunFilter, Store};
@@ -195,10 +195,11 @@ impl HealthChecks {
         let broker = &self.services.calling()?.broker;
         let catalog = self.registry.snapshot();
         let all = capabilities.ids().len();
+        let conditions = CallConditions::from(self.config.conformance);
         let callable = capabilities
             .ids()
             .filter_map(|id| capabilities.capability(id))
-            .filter(|capability| broker.explain(capability, self.config.conformance).chosen.is_some())
+            .filter(|capability| broker.explain(capability, &conditions).chosen.is_some())
             .filter(|capability| {
                 self.services.definition_refusal(capabilities, &catalog, capability).is_none()
             })

@@ -84,7 +84,7 @@ impl ContractViews {
         for &id in &called {
             let explain = || {
                 let capability = capabilities.capability(id)?;
-                Some(calling.broker.explain(capability, self.config.conformance))
+                Some(calling.broker.explain(capability, &self.config.conformance.into()))
             };
             let explanation = explained.entry(id.to_owned()).or_insert_with(explain).as_ref();
             let words =

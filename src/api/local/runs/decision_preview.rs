@@ -4,11 +4,12 @@
 use serde_json::Value;
 
 use super::summary;
-use crate::{DecisionPreview, SuppliedFile};
+use crate::{DecisionPreview, DecisionTarget, SuppliedFile, content};
+use skills_base::canonical::digest_of;
 use skills_base::text::collapse_whitespace;
 use skills_model::{ApprovalReason, Gate};
-use skills_runs::{Caller, Explanation, PendingGate, Plan};
-use skills_skill::contract::{Capability, Conformance, GateFailure, Protocol};
+use skills_runs::{BindingChoice, Engine, Explanation, PendingGate, Plan};
+use skills_skill::contract::{Capability, GateFailure, Protocol};
 use skills_store::{RunOptions, RunRecord};
 
 /// Returns the preview of the gate that a run waits at; `None` if it waits for no person. `at` is what it would do
@@ -17,7 +18,7 @@ pub(super) fn preview(
     run: &RunRecord,
     plan: &Plan,
     at: Option<&PendingGate>,
-    caller: &dyn Caller,
+    engine: &Engine,
     approver: (String, String),
 ) -> Option<DecisionPreview> {
     let Some(Gate::Human { step, inputs_digest, why, .. }) = &run.gate else { return None };
@@ -27,7 +28,7 @@ pub(super) fn preview(
     // If it would now do something other than the pending question, neither the run's inputs nor current ones are what
     // was reviewed.
     let inputs = at.map_or(Value::Null, |at| at.inputs.clone());
-    let explained = capability.map(|c| caller.explain(c, conformance(run)));
+    let explained = capability.map(|capability| engine.explain(run, capability));
     let own = plan.contract.steps.len();
     let first = step.split(['/', '[', '~']).next().unwrap_or_default();
     let place = plan.contract.steps.iter().position(|s| s.id == first).map_or(1, |at| at + 1);
@@ -44,12 +45,14 @@ pub(super) fn preview(
         capability: capability.map(|c| c.id.clone()).unwrap_or_default(),
         capability_note: capability.map(note).unwrap_or_default(),
         binding: explained.as_ref().map_or_else(|| "each step has its own".to_owned(), binding_at_gate),
+        fallbacks: explained.as_ref().map(fallbacks).unwrap_or_default(),
         isolation: explained.as_ref().map(isolation).unwrap_or_default(),
         why: reason(why, at.is_none()),
         irreversible: capability.and_then(|c| irreversible(c, unknown)),
         inputs,
         outputs: capability.map(|c| c.outputs.clone()).unwrap_or_default(),
         files: supplied_files(run, explained.as_ref()),
+        target: run.target.as_ref().map(target),
         inputs_digest: inputs_digest.clone(),
         approver: Some(approver),
         since_ms: run.since_ms,
@@ -84,8 +87,24 @@ fn supplied_files(run: &RunRecord, explained: Option<&Explanation>) -> Vec<Suppl
     files.iter().map(file).collect()
 }
 
-fn conformance(run: &RunRecord) -> Conformance {
-    run.options.conformance.as_deref().and_then(|word| word.parse().ok()).unwrap_or_default()
+/// Maximum number of characters of the label of a target.
+const MAX_LABEL: usize = 200;
+
+/// Returns what a run is attached to, with its content as in the preview of an attachment.
+fn target(target: &Value) -> DecisionTarget {
+    let text = |name: &str| target.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let content = target.get("content").unwrap_or(&Value::Null);
+    let label = ["name", "title"].iter().find_map(|name| content.get(name)?.as_str());
+    let shown = content::cut(content);
+    DecisionTarget {
+        kind: text("type"),
+        reference: text("ref"),
+        label: label.map(|label| label.chars().take(MAX_LABEL).collect()),
+        content_bytes: content.to_string().len() as u64,
+        sha256: digest_of(content),
+        truncated: shown != *content,
+        content: shown,
+    }
 }
 
 fn headline(
@@ -160,13 +179,33 @@ fn irreversible(capability: &Capability, unknown: bool) -> Option<String> {
 
 /// Returns the binding that would be called, for display, or why none is available.
 pub(super) fn binding(explained: &Explanation) -> String {
-    let chosen =
-        explained.chosen.as_ref().and_then(|id| explained.bindings.iter().find(|b| b.binding == *id));
-    match chosen {
-        Some(choice) if choice.target.is_empty() => format!("{} {}", choice.protocol, choice.binding),
-        Some(choice) => format!("{} {}", choice.protocol, choice.target),
-        None => explained.summary.clone(),
+    explained.first_called().map_or_else(|| explained.summary.clone(), called)
+}
+
+/// Returns what a binding calls, for display.
+fn called(choice: &BindingChoice) -> String {
+    let what = if choice.target.is_empty() { &choice.binding } else { &choice.target };
+    format!("{} {what}", choice.protocol)
+}
+
+/// Returns the other bindings of a chain, which a call tries before or after the first one that is available; none if
+/// all of them have obstacles, which `blocked` states.
+fn fallbacks(explained: &Explanation) -> Vec<String> {
+    if explained.chain().all(|choice| choice.obstacle.is_some()) {
+        return Vec::new();
     }
+    let mut is_passed = false;
+    let mut out = Vec::new();
+    for choice in explained.chain() {
+        if explained.chosen.as_ref() == Some(&choice.binding) {
+            is_passed = true;
+        } else if is_passed && choice.obstacle.is_none() {
+            out.push(called(choice));
+        } else {
+            out.push(format!("{} (not available now)", called(choice)));
+        }
+    }
+    out
 }
 
 /// Like [`binding`], without the obstacles of bindings: `blocked` states them, with a form for callers who may not see
@@ -180,9 +219,7 @@ fn binding_at_gate(explained: &Explanation) -> String {
 }
 
 fn isolation(explained: &Explanation) -> String {
-    let chosen =
-        explained.chosen.as_ref().and_then(|id| explained.bindings.iter().find(|b| b.binding == *id));
-    chosen.map(|choice| choice.isolation.clone()).unwrap_or_default()
+    explained.first_called().map(|choice| choice.isolation.clone()).unwrap_or_default()
 }
 
 /// Describes the gates and confirmation of a capability.

@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use skills_base::telemetry::Metrics;
 use skills_model::ApprovalReason;
-use skills_runs::{Broker, Call, CallError, CallFailure, Caller, Explanation, Reply};
-use skills_skill::contract::{Capability, Conformance};
+use skills_runs::{Broker, Call, CallConditions, CallError, CallFailure, Caller, Explanation, Reply};
+use skills_skill::contract::Capability;
 
 /// A broker and its metrics.
 pub(super) struct CountedBroker {
@@ -57,23 +57,17 @@ impl Caller for CountedBroker {
     fn changed(
         &self,
         capability: &Capability,
-        conformance: Conformance,
-        unsandboxed: bool,
+        conditions: &CallConditions,
         launched: &BTreeMap<String, String>,
     ) -> Option<ApprovalReason> {
-        self.broker.changed(capability, conformance, unsandboxed, launched)
+        self.broker.changed(capability, conditions, launched)
     }
 
-    fn obstacle(
-        &self,
-        capability: &Capability,
-        conformance: Conformance,
-        unsandboxed: bool,
-    ) -> Option<CallError> {
-        self.broker.obstacle(capability, conformance, unsandboxed)
+    fn obstacle(&self, capability: &Capability, conditions: &CallConditions) -> Option<CallError> {
+        self.broker.obstacle(capability, conditions)
     }
 
-    fn explain(&self, capability: &Capability, conformance: Conformance) -> Explanation {
-        self.broker.explain(capability, conformance)
+    fn explain(&self, capability: &Capability, conditions: &CallConditions) -> Explanation {
+        self.broker.explain(capability, conditions)
     }
 }

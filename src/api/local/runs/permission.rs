@@ -19,7 +19,7 @@ use skills_base::audit::Recorder;
 use skills_config::operands;
 use skills_registry::policy::{Effect, Policy, PolicyResult, RequiredApprovals, SkillPath, SkillProperties};
 use skills_registry::{Catalog, Registry, SHIPPED, TrustState, is_shipped_id};
-use skills_runs::{Capabilities, CapabilityFolder, Engine, Plan};
+use skills_runs::{CallConditions, Capabilities, CapabilityFolder, Engine, Plan};
 use skills_skill::{EffectMode, Role, Skill, SkillId};
 use skills_store::{Claimed, OtherPath, PolicySubject, RunOptions, RunRecord};
 
@@ -175,10 +175,11 @@ impl Permissions {
             }
         }
         let broker = &self.services.calling()?.broker;
+        let conditions = CallConditions::from(self.services.config.conformance);
         for id in plan.capabilities.keys() {
             let declared = capabilities.capability(id).map(|capability| capability.location.clone());
             // A binding of a denied bundle is not called; that requires no other bundle to be denied.
-            let files = broker.folders_of(id).into_iter().map(|folder| folder.join("bindings"));
+            let files = broker.folders_of(id, &conditions).into_iter().map(|folder| folder.join("bindings"));
             for file in declared.into_iter().chain(files) {
                 if let Some((skill, _)) = catalog.containing(&file) {
                     add(skill_subject(&catalog, skill, Some(id)));

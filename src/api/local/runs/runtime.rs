@@ -63,8 +63,6 @@ pub(in crate::local) struct RunRuntime {
     pub counts: Arc<dyn Counts>,
     /// The store of audit log anchors, which is the same.
     anchors: Arc<dyn AuditAnchors>,
-    /// Selects and calls bindings.
-    pub broker: Arc<Broker>,
     /// Files that steps produced.
     pub artifacts: Arc<Artifacts>,
     /// Executes claimed runs.
@@ -569,7 +567,6 @@ impl RunStore {
             sessions,
             counts,
             anchors,
-            broker: Arc::clone(&calling.broker),
             artifacts: Arc::clone(&calling.artifacts),
             engine,
             execute,

@@ -8,10 +8,11 @@ use super::super::{clock, status};
 use crate::dialog::{capitalized, clean, sentences};
 use crate::output::counted;
 use skills_api::{
-    Board, BoardFailures, BoardRun, Deadline, DecisionPreview, Error, RunDetail, StepState, WorkerView,
+    Board, BoardFailures, BoardRun, Deadline, DecisionPreview, DecisionTarget, Error, RunDetail, StepState,
+    WorkerView,
 };
 use skills_model::{Gate, RunState};
-use skills_store::RunRecord;
+use skills_store::{RunId, RunRecord};
 
 /// Maximum number of characters of an input's value.
 const MAX_VALUE: usize = 200;
@@ -223,6 +224,7 @@ pub fn decision_preview(preview: &DecisionPreview) -> String {
     for (label, value) in [
         ("Capability", capability.trim_matches(|c| c == ',' || c == ' ')),
         ("Binding", &preview.binding),
+        ("Fallbacks", &preview.fallbacks.join("; ")),
         ("Isolation", &preview.isolation),
         ("Reason", &preview.why),
     ] {
@@ -233,6 +235,12 @@ pub fn decision_preview(preview: &DecisionPreview) -> String {
     for file in &preview.files {
         line(format!("File: {}", clean(&file.text())));
     }
+    if let Some(target) = &preview.target {
+        out += &target_lines(target, &preview.run);
+    }
+    let mut line = |text: String| {
+        let _ = writeln!(out, "{}", sentences(vec![text]));
+    };
     if preview.inputs.is_null() {
         line(format!("Inputs: {}", DecisionPreview::CHANGED));
         return out;
@@ -241,6 +249,15 @@ pub fn decision_preview(preview: &DecisionPreview) -> String {
     let digest = clean(&preview.inputs_digest);
     line(format!("Inputs: {count}. Digest: sha256 {digest}. Exactly these inputs are used"));
     out + &values(&preview.inputs, Some(MAX_VALUE))
+}
+
+/// Renders what the run is attached to.
+fn target_lines(target: &DecisionTarget, run: &RunId) -> String {
+    let mut parts = vec![format!("Attached to: {}", clean(&target.text()))];
+    if target.truncated {
+        parts.push(format!("Truncated: skills runs show {} --json prints all of it", clean(&run.0)));
+    }
+    format!("{}\n{}", sentences(parts), values(&target.fields(), None))
 }
 
 /// Renders the fields of an object, each value in at most `max` characters.

@@ -290,6 +290,9 @@ pub(super) fn waiting_lines(
             row("", vec![Seg::new(format!("{} more in the dialog", inputs.len() - 4), Role::Muted)]);
         }
     }
+    if let Some(target) = &preview.target {
+        row("target", vec![Seg::new(cut(&target.text()), Role::Text)]);
+    }
     if let Some(warning) = &preview.irreversible {
         row("effect", vec![Seg::new(cut(warning), Role::Danger)]);
     }

@@ -409,9 +409,20 @@ impl RunRows {
         if !preview.binding.trim().is_empty() {
             labeled("binding", vec![Seg::new(shown(&preview.binding), Role::Text)], &mut out);
         }
+        for (at, fallback) in preview.fallbacks.iter().enumerate() {
+            let label = if at == 0 { "fallbacks" } else { "" };
+            labeled(label, vec![Seg::new(shown(fallback), Role::Text)], &mut out);
+        }
         for (at, file) in preview.files.iter().enumerate() {
             let label = if at == 0 { "files" } else { "" };
             labeled(label, vec![Seg::new(shown(&file.text()), Role::Text)], &mut out);
+        }
+        if let Some(target) = &preview.target {
+            labeled("attached to", vec![Seg::new(shown(&target.text()), Role::Text)], &mut out);
+            let lines = json_lines::fields(&target.content, width.saturating_sub(LABEL));
+            for (at, line) in lines.into_iter().enumerate() {
+                labeled(if at == 0 { "content" } else { "" }, line.segs, &mut out);
+            }
         }
         if !preview.why.trim().is_empty() {
             labeled("reason", vec![Seg::new(shown(&preview.why), Role::Text)], &mut out);
@@ -443,7 +454,9 @@ impl RunRows {
                 preview.headline.clone(),
                 preview.capability.clone(),
                 preview.binding.clone(),
+                preview.fallbacks.clone(),
                 preview.files.clone(),
+                preview.target.clone(),
                 preview.inputs_digest.clone(),
             )
         };

@@ -297,7 +297,7 @@ impl Gates {
                 _ => "The pending step has changed: review it again.".to_owned(),
             };
             Notice::at_top(if several { message + " Space selects it again." } else { message })
-        } else if before.binding != preview.binding {
+        } else if (&before.binding, &before.fallbacks) != (&preview.binding, &preview.fallbacks) {
             Notice::aside("Its binding or script has changed: review it again.")
         } else {
             return None;

@@ -1,5 +1,7 @@
 //! Draws what a decision would execute, with the list of gates that are decided together.
 
+use std::borrow::Cow;
+
 use ratatui::layout::{Position, Rect};
 use serde_json::Value;
 
@@ -9,7 +11,7 @@ use crate::overlay::row_at;
 use crate::theme::Role;
 use crate::widgets::json_lines::fields;
 use crate::widgets::{Painter, RichLine, Scroll, Seg, age, cells, cut_end, rows_above_note, shown, wrap};
-use skills_api::{DecisionPreview, Differences, is_same};
+use skills_api::{DecisionPreview, DecisionTarget, Differences, is_same};
 
 /// Maximum number of rows of the list of gates: what would be executed must be visible below it.
 const MAX_ROWS: usize = 6;
@@ -97,19 +99,21 @@ impl Body {
 
 /// Returns what distinguishes the gates that are decided together.
 fn list_rows(all: &[PendingGate], clock: i64) -> Vec<ListRow> {
-    let inputs: Vec<&Value> = all.iter().map(|one| &one.preview.inputs).collect();
+    let values: Vec<Cow<'_, Value>> = all.iter().map(|one| passed(&one.preview)).collect();
+    let inputs: Vec<&Value> = values.iter().map(|value| &**value).collect();
     let mut differences = Differences::of(&inputs);
     if differences.names.is_empty() {
         differences = Differences::of(&inputs[..1]);
     }
     let is_one_title = all.len() > 1 && is_same(all.iter().map(|one| &one.title));
     if !is_one_title {
-        differences.omit_told(all.iter().map(|one| (&one.preview.inputs, one.title.as_deref())));
+        let titles = all.iter().map(|one| one.title.as_deref());
+        differences.omit_told(inputs.iter().copied().zip(titles));
     }
     let same = is_same(all.iter().map(|one| &one.preview.headline));
-    let row = |one: &PendingGate| {
+    let row = |(one, inputs): (&PendingGate, &Value)| {
         let title = one.title.as_deref().filter(|_| !is_one_title);
-        let inputs = differences.line(&one.preview.inputs);
+        let inputs = differences.line(inputs);
         let left = one.preview.expires_ms.map(|at| at - clock).filter(|left| *left > 0);
         let left = left.filter(|_| one.send_state == SendState::Open);
         ListRow {
@@ -124,7 +128,19 @@ fn list_rows(all: &[PendingGate], clock: i64) -> Vec<ListRow> {
             },
         }
     };
-    all.iter().map(row).collect()
+    all.iter().zip(inputs.iter().copied()).map(row).collect()
+}
+
+/// Returns what would be passed to the binding: the inputs, and what the run is attached to as one of them.
+fn passed(preview: &DecisionPreview) -> Cow<'_, Value> {
+    match (&preview.inputs, &preview.target) {
+        (Value::Object(inputs), Some(target)) => {
+            let mut inputs = inputs.clone();
+            inputs.insert("attached to".to_owned(), target.text().into());
+            Cow::Owned(Value::Object(inputs))
+        }
+        (inputs, _) => Cow::Borrowed(inputs),
+    }
 }
 
 fn draw_gate(
@@ -276,24 +292,40 @@ fn detail_lines(preview: &DecisionPreview, width: u16, out: &mut Vec<Line>) {
         labeled("capability", segs, width, out);
     }
     let labels = preview.labels_text();
-    let facts = [
-        ("labels", &labels),
-        ("binding", &preview.binding),
-        ("isolation", &preview.isolation),
-        ("reason", &preview.why),
-    ];
-    for (label, text) in facts {
+    let mut fact = |label: &str, text: &str| {
         if !text.trim().is_empty() {
             labeled(label, vec![Seg::new(shown(text), Role::Text)], width, out);
         }
+    };
+    fact("labels", &labels);
+    fact("binding", &preview.binding);
+    for (at, fallback) in preview.fallbacks.iter().enumerate() {
+        fact(if at == 0 { "fallbacks" } else { "" }, fallback);
     }
+    fact("isolation", &preview.isolation);
+    fact("reason", &preview.why);
     for (at, file) in preview.files.iter().enumerate() {
         let label = if at == 0 { "files" } else { "" };
         labeled(label, vec![Seg::new(shown(&file.text()), Role::Text)], width, out);
     }
 }
 
+/// Adds what the run is attached to.
+fn target_lines(target: &DecisionTarget, width: u16, out: &mut Vec<Line>) {
+    labeled("attached to", vec![Seg::new(shown(&target.text()), Role::Text)], width, out);
+    let lines = fields(&target.content, width.saturating_sub(LABEL));
+    out.extend(parts::labeled("content", LABEL, lines.into_iter().map(|line| line.segs)).map(Line::Plain));
+    if target.truncated {
+        let text = "truncated; `skills runs show RUN --json` prints all of it";
+        out.push(Line::Plain(indented("", vec![Seg::new(text, Role::Warning)])));
+    }
+}
+
+/// Adds what would be passed to the binding: the target of the run, and the inputs.
 fn inputs(preview: &DecisionPreview, width: u16, painter: &Painter<'_>, out: &mut Vec<Line>) {
+    if let Some(target) = &preview.target {
+        target_lines(target, width, out);
+    }
     if preview.inputs.is_null() {
         out.push(Line::Plain(indented("inputs", vec![Seg::new(DecisionPreview::CHANGED, Role::Muted)])));
         return;
@@ -305,7 +337,8 @@ fn inputs(preview: &DecisionPreview, width: u16, painter: &Painter<'_>, out: &mu
         (Some(head), Some(end)) => format!("{head}{}{end}", painter.glyphs.ellipsis),
         _ => digest.clone(),
     };
-    let line = format!("sha256 {short} {} the decision applies to these inputs", painter.glyphs.dot);
+    let target = if preview.target.is_some() { " and this target" } else { "" };
+    let line = format!("sha256 {short} {} the decision applies to these inputs{target}", painter.glyphs.dot);
     out.push(Line::Plain(indented("", vec![Seg::new(line, Role::Muted)])));
 }
 
