@@ -1,5 +1,6 @@
 //! Collects the findings of one file with their positions.
 
+use std::cell::OnceCell;
 use std::ops::Range;
 use std::path::Path;
 use std::slice::SliceIndex;
@@ -12,13 +13,15 @@ pub(super) struct Notes<'a> {
     file: &'a Path,
     /// The file as read.
     pub source: &'a str,
+    /// Positions at regular distances in the source; computed for the first finding.
+    positions: OnceCell<Vec<Position>>,
     findings: Vec<Finding>,
 }
 
 impl<'a> Notes<'a> {
     /// Creates an empty collection. `file` is relative to the bundle's folder.
     pub fn new(file: &'a Path, source: &'a str) -> Self {
-        Self { file, source, findings: Vec::new() }
+        Self { file, source, positions: OnceCell::new(), findings: Vec::new() }
     }
 
     /// Adds a finding at a byte range of the file and returns it for further changes.
@@ -30,17 +33,35 @@ impl<'a> Notes<'a> {
         message: impl Into<String>,
     ) -> &mut Finding {
         let index = self.findings.len();
+        let span = at.into().map(|at| self.span(at));
         self.findings.push(Finding {
             code: rule.code.to_owned(),
             severity: rule.severity,
             field: field.map(str::to_owned),
             file: self.file.to_owned(),
-            span: at.into().map(|at| span(self.source, at)),
+            span,
             message: message.into(),
             help: rule.help.to_owned(),
             fixable: rule.fixable,
         });
         &mut self.findings[index]
+    }
+
+    /// Computes line and column of a byte range. Offsets inside a character or past the end are moved back.
+    pub fn span(&self, at: Range<usize>) -> Span {
+        let start = floor(self.source, at.start);
+        let end = floor(self.source, at.end).max(start);
+        let positions = self.positions.get_or_init(|| positions(self.source));
+        let nearest = positions.partition_point(|position| position.offset <= start).saturating_sub(1);
+        let nearest = positions.get(nearest).copied().unwrap_or(Position::START);
+        let Position { line, column, .. } = nearest.advanced(self.source, start);
+        let narrow = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        Span {
+            line: narrow(line),
+            column: narrow(column),
+            offset: narrow(start),
+            length: narrow(end - start),
+        }
     }
 
     /// Returns the findings in the order in which they were added: the last one of a rejected file is the reason.
@@ -55,16 +76,40 @@ impl<'a> Notes<'a> {
     }
 }
 
-/// Computes line and column of a byte range. Offsets inside a character or past the end are moved back.
-pub(super) fn span(source: &str, at: Range<usize>) -> Span {
-    let start = floor(source, at.start);
-    let end = floor(source, at.end).max(start);
-    let before = slice(source, ..start);
-    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    let column = slice(before, line_start..).chars().filter(|&c| c != '\u{feff}').count() + 1;
-    let line = before.bytes().filter(|&b| b == b'\n').count() + 1;
-    let narrow = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    Span { line: narrow(line), column: narrow(column), offset: narrow(start), length: narrow(end - start) }
+/// A place in a text; line and column count from one.
+#[derive(Debug, Clone, Copy)]
+struct Position {
+    offset: usize,
+    line: usize,
+    column: usize,
+}
+
+impl Position {
+    const START: Self = Self { offset: 0, line: 1, column: 1 };
+
+    /// Returns the position of a later offset.
+    fn advanced(self, source: &str, offset: usize) -> Self {
+        let passed = slice(source, self.offset..offset);
+        let lines = passed.bytes().filter(|&b| b == b'\n').count();
+        let (column, rest) =
+            passed.rfind('\n').map_or((self.column, passed), |newline| (1, slice(passed, newline + 1..)));
+        let column = column + rest.chars().filter(|&c| c != '\u{feff}').count();
+        Self { offset, line: self.line + lines, column }
+    }
+}
+
+/// Distance of the positions that are computed in advance, in bytes: a file can have a finding every few bytes, also in
+/// one line, and each of them must not read all that is before it.
+const POSITION_DISTANCE: usize = 1024;
+
+fn positions(source: &str) -> Vec<Position> {
+    let mut out = vec![Position::START];
+    let mut last = Position::START;
+    while source.len() - last.offset > POSITION_DISTANCE {
+        last = last.advanced(source, floor(source, last.offset + POSITION_DISTANCE));
+        out.push(last);
+    }
+    out
 }
 
 /// Returns a part of a text, or an empty string if the range is out of bounds or not on character boundaries. Ranges
@@ -94,9 +139,25 @@ mod tests {
 
     #[test]
     fn lines_and_columns_count_characters_from_one() {
+        let span = |source: &str, at: Range<usize>| Notes::new(Path::new("SKILL.md"), source).span(at);
         assert_eq!(span("é: x\nyz", 4..5), Span { line: 1, column: 4, offset: 4, length: 1 });
         assert_eq!(span("é: x\nyz", 7..99), Span { line: 2, column: 2, offset: 7, length: 1 });
         assert_eq!(span("é", 1..1).offset, 0);
         assert_eq!(span("\u{feff}a", 3..4).column, 1);
+    }
+
+    #[test]
+    fn positions_in_long_texts_are_those_of_reading_from_the_start() {
+        let line = "é, 漢, 😀\n";
+        let source = format!("{}{}", line.repeat(500), "é".repeat(3000));
+        let notes = Notes::new(Path::new("SKILL.md"), &source);
+        for offset in (0..=source.len()).step_by(7) {
+            let start = floor(&source, offset);
+            let before = slice(&source, ..start);
+            let span = notes.span(offset..offset);
+            let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+            let found = (span.line as usize, span.column as usize, span.offset as usize);
+            assert_eq!(found, (before.matches('\n').count() + 1, column, start));
+        }
     }
 }

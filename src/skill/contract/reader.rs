@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde_json::Value;
 
 use crate::Finding;
-use crate::finding_builder::{Notes, span};
+use crate::finding_builder::Notes;
 use crate::frontmatter::Frontmatter;
 use crate::lint::rules;
 use crate::yaml::{self, Content, Entry, Node};
@@ -52,7 +52,7 @@ impl<'a> Reader<'a> {
     }
 
     pub fn line(&self, at: &Range<usize>) -> u32 {
-        span(self.notes.source, at.clone()).line
+        self.notes.span(at.clone()).line
     }
 
     /// Reports a defect that prevents the contract from running, with help.
