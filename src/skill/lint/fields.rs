@@ -113,7 +113,7 @@ pub(super) fn keys(subject: &LintInput<'_>, notes: &mut Notes<'_>) {
     duplicates(subject.root, "", subject.at, notes);
     let mut unread = Vec::new();
     let mut seen = HashSet::new();
-    let given: HashSet<&str> = subject.root.entries().iter().map(|entry| entry.key.as_str()).collect();
+    let present: HashSet<&str> = subject.root.entries().iter().map(|entry| entry.key.as_str()).collect();
     for entry in subject.root.entries() {
         let key = entry.key.as_str();
         let contract = !subject.skill.has_body && CONTRACT_KEYS.contains(&key);
@@ -121,7 +121,7 @@ pub(super) fn keys(subject: &LintInput<'_>, notes: &mut Notes<'_>) {
             continue;
         }
         let at = (subject.at)(&entry.key_at);
-        if let Some(meant) = near_key(key).filter(|meant| !given.contains(*meant)) {
+        if let Some(meant) = near_key(key).filter(|meant| !present.contains(*meant)) {
             let message = format!("unknown key `{key}`");
             notes.add(&rules::MISSPELT_KEY, Some(key), at, message).help = format!("Did you mean `{meant}`?");
         } else if seen.insert(key) {
