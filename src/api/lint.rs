@@ -482,10 +482,11 @@ impl Neighbors {
                 || (is_plain && sibling.is_some_and(|sibling| sibling.join("SKILL.md").is_file()))
         };
         let near = |name: &str| names::near(name, names.iter().map(String::as_str));
-        let missing = skill.requires.iter().filter(|name| !is_known(name));
-        let mut findings: Vec<Finding> =
-            missing.map(|name| lint::requires_unknown(skill, source, name, &near(name))).collect();
-        let is_here = |found: &lint::Reference| is_known(&found.name) || skill.requires.contains(&found.name);
+        let missing = skill.requires.iter().map(String::as_str).filter(|name| !is_known(name));
+        let mut findings = lint::requires_unknown(skill, source, missing, near);
+        let required: HashSet<&str> = skill.requires.iter().map(String::as_str).collect();
+        let is_here =
+            |found: &lint::Reference| required.contains(found.name.as_str()) || is_known(&found.name);
         findings.extend(lint::mentions(skill, source, &[ReferenceKind::Skill], is_here, near));
         findings
     }

@@ -176,8 +176,10 @@ pub struct Config {
     pub theme: Option<String>,
     /// The characters that are used for drawing.
     pub glyphs: GlyphSet,
-    /// Key bindings that override the defaults.
+    /// The user's key bindings, which override the defaults.
     pub keys: Keys,
+    /// Key bindings of the project's file, which override those of the user.
+    pub project_keys: Keys,
     /// Command line of the editor.
     pub editor: Option<String>,
     /// Which matchers are enabled.
@@ -232,7 +234,7 @@ pub struct Config {
     pub api_key_file: Option<PathBuf>,
     /// The settings files that were read, the user's first.
     pub files: Vec<PathBuf>,
-    /// Positions of single values: `theme`, `client`, `keys.CONTEXT.ACTION`.
+    /// Positions of single values: `theme`, `client`, `keys.CONTEXT.ACTION`, `project_keys.CONTEXT.ACTION`.
     pub places: BTreeMap<String, LocationInFile>,
 }
 
@@ -315,6 +317,7 @@ impl Config {
             theme: None,
             glyphs: GlyphSet::Auto,
             keys: Keys::new(),
+            project_keys: Keys::new(),
             editor: env.get("VISUAL").or_else(|| env.get("EDITOR")).map(str::to_owned),
             matchers: MatcherSettings::default(),
             policy: RankPolicy::Blended,
@@ -544,18 +547,19 @@ impl Config {
         contexts: BTreeMap<String, BTreeMap<String, Spanned<WrittenKeys>>>,
         file: LayerFile<'_>,
     ) -> Result<(), ConfigError> {
+        let (bound, layer) =
+            if file.own { (&mut self.keys, "keys") } else { (&mut self.project_keys, "project_keys") };
         for (context, actions) in contexts {
             for (action, keys) in actions {
-                let name = format!("keys.{context}.{action}");
                 if !may_bind(&context, &action) {
                     file.ensure_own(
                         keys.referenced,
-                        &format!("`{name}`"),
+                        &format!("`keys.{context}.{action}`"),
                         "choose keys that send, start or decide something",
                     )?;
                 }
-                self.places.insert(name, file.place(keys.referenced));
-                self.keys.entry(context.clone()).or_default().insert(action, keys.value.0);
+                self.places.insert(format!("{layer}.{context}.{action}"), file.place(keys.referenced));
+                bound.entry(context.clone()).or_default().insert(action, keys.value.0);
             }
         }
         Ok(())

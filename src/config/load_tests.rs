@@ -88,6 +88,17 @@ fn keys_keep_their_source_location() {
 }
 
 #[test]
+fn keys_of_a_project_are_kept_apart_from_those_of_the_user() {
+    let place = LocationInFile::new();
+    place.user("keys: {list: {up: i}}\n");
+    place.write("repo/.skill-workbench.yaml", "keys: {list: {up: u}}\n");
+    let config = place.load(&Arguments::default()).unwrap();
+    assert_eq!(config.keys["list"]["up"], ["i"]);
+    assert_eq!(config.project_keys["list"]["up"], ["u"]);
+    assert!(config.places["project_keys.list.up"].file.ends_with("repo/.skill-workbench.yaml"));
+}
+
+#[test]
 fn a_relative_store_in_the_environment_is_refused() {
     let mut place = LocationInFile::new();
     let mut load = |store: &str| {
@@ -165,7 +176,7 @@ fn a_project_cannot_choose_the_keys_that_approve() {
         let error = place.load(&Arguments::default()).unwrap_err();
         assert!(place.message(&error).contains("only allowed in your own config.yaml"), "{key}");
         let (errors, config) = check(&place.cwd(), &place.env);
-        assert_eq!((errors.len(), config.keys.len()), (1, 0), "{key}: {errors:?}");
+        assert_eq!((errors.len(), config.project_keys.len()), (1, 0), "{key}: {errors:?}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! Collects the findings of one file with their positions.
 
+use std::cell::OnceCell;
 use std::ops::Range;
 use std::path::Path;
 use std::slice::SliceIndex;
@@ -12,19 +13,15 @@ pub(super) struct Notes<'a> {
     file: &'a Path,
     /// The file as read.
     pub source: &'a str,
-    positions: Positions<'a>,
+    /// Positions at regular distances in the source; computed for the first finding.
+    positions: OnceCell<Vec<Position>>,
     findings: Vec<Finding>,
 }
 
 impl<'a> Notes<'a> {
     /// Creates an empty collection. `file` is relative to the bundle's folder.
     pub fn new(file: &'a Path, source: &'a str) -> Self {
-        Self { file, source, positions: Positions::new(source), findings: Vec::new() }
-    }
-
-    /// Returns line and column of a byte range of the file.
-    pub fn span(&mut self, at: Range<usize>) -> Span {
-        self.positions.span(at)
+        Self { file, source, positions: OnceCell::new(), findings: Vec::new() }
     }
 
     /// Returns the finding that was added last.
@@ -41,7 +38,7 @@ impl<'a> Notes<'a> {
         message: impl Into<String>,
     ) -> &mut Finding {
         let index = self.findings.len();
-        let span = at.into().map(|at| self.positions.span(at));
+        let span = at.into().map(|at| self.span(at));
         self.findings.push(Finding {
             code: rule.code.to_owned(),
             severity: rule.severity,
@@ -53,6 +50,23 @@ impl<'a> Notes<'a> {
             fixable: rule.fixable,
         });
         &mut self.findings[index]
+    }
+
+    /// Computes line and column of a byte range. Offsets inside a character or past the end are moved back.
+    pub fn span(&self, at: Range<usize>) -> Span {
+        let start = floor(self.source, at.start);
+        let end = floor(self.source, at.end).max(start);
+        let positions = self.positions.get_or_init(|| positions(self.source));
+        let nearest = positions.partition_point(|position| position.offset <= start).saturating_sub(1);
+        let nearest = positions.get(nearest).copied().unwrap_or(Position::START);
+        let Position { line, column, .. } = nearest.advanced(self.source, start);
+        let narrow = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        Span {
+            line: narrow(line),
+            column: narrow(column),
+            offset: narrow(start),
+            length: narrow(end - start),
+        }
     }
 
     /// Returns the findings in the order in which they were added: the last one of a rejected file is the reason.
@@ -67,67 +81,40 @@ impl<'a> Notes<'a> {
     }
 }
 
-/// Lines and columns of a text. What was counted for one position is not counted again for the next one: a file can have
-/// thousands of findings, in one line or in many.
-struct Positions<'a> {
-    source: &'a str,
-    /// End of the part that was counted.
-    end: usize,
-    /// Start of each line but the first.
-    lines: Vec<usize>,
-    /// Number of characters.
-    characters: usize,
-    /// Offset of the start of each block, and the number of characters before it.
-    blocks: Vec<(usize, usize)>,
+/// A place in a text; line and column count from one.
+#[derive(Debug, Clone, Copy)]
+struct Position {
+    offset: usize,
+    line: usize,
+    column: usize,
 }
 
-impl<'a> Positions<'a> {
-    /// Minimum size of a block in bytes.
-    const BLOCK: usize = 256;
+impl Position {
+    const START: Self = Self { offset: 0, line: 1, column: 1 };
 
-    fn new(source: &'a str) -> Self {
-        Self { source, end: 0, lines: Vec::new(), characters: 0, blocks: Vec::new() }
-    }
-
-    /// Computes line and column of a byte range. Offsets inside a character or past the end are moved back.
-    fn span(&mut self, at: Range<usize>) -> Span {
-        let start = floor(self.source, at.start);
-        let end = floor(self.source, at.end).max(start);
-        self.count_to(start);
-        let earlier = self.lines.partition_point(|line| *line <= start);
-        let line_start = earlier.checked_sub(1).and_then(|line| self.lines.get(line)).copied().unwrap_or(0);
-        let column = self.characters_before(start) - self.characters_before(line_start) + 1;
-        let narrow = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        let (line, length) = (earlier + 1, end - start);
-        Span { line: narrow(line), column: narrow(column), offset: narrow(start), length: narrow(length) }
-    }
-
-    fn count_to(&mut self, end: usize) {
-        for (at, character) in slice(self.source, self.end..end).char_indices() {
-            let at = self.end + at;
-            if self.blocks.last().is_none_or(|(start, _)| at - start >= Self::BLOCK) {
-                self.blocks.push((at, self.characters));
-            }
-            self.characters += usize::from(is_counted(character));
-            if character == '\n' {
-                self.lines.push(at + 1);
-            }
-        }
-        self.end = self.end.max(end);
-    }
-
-    /// Returns the number of characters before an offset in the part that was counted.
-    fn characters_before(&self, at: usize) -> usize {
-        let blocks = self.blocks.partition_point(|(start, _)| *start <= at);
-        let block = blocks.checked_sub(1).and_then(|block| self.blocks.get(block));
-        let (start, before) = block.copied().unwrap_or((0, 0));
-        before + slice(self.source, start..at).chars().filter(|&character| is_counted(character)).count()
+    /// Returns the position of a later offset.
+    fn advanced(self, source: &str, offset: usize) -> Self {
+        let passed = slice(source, self.offset..offset);
+        let lines = passed.bytes().filter(|&b| b == b'\n').count();
+        let (column, rest) =
+            passed.rfind('\n').map_or((self.column, passed), |newline| (1, slice(passed, newline + 1..)));
+        let column = column + rest.chars().filter(|&c| c != '\u{feff}').count();
+        Self { offset, line: self.line + lines, column }
     }
 }
 
-/// Returns whether a character takes a column: a byte order mark does not.
-fn is_counted(character: char) -> bool {
-    character != '\u{feff}'
+/// Distance of the positions that are computed in advance, in bytes: a file can have a finding every few bytes, also in
+/// one line, and each of them must not read all that is before it.
+const POSITION_DISTANCE: usize = 1024;
+
+fn positions(source: &str) -> Vec<Position> {
+    let mut out = vec![Position::START];
+    let mut last = Position::START;
+    while source.len() - last.offset > POSITION_DISTANCE {
+        last = last.advanced(source, floor(source, last.offset + POSITION_DISTANCE));
+        out.push(last);
+    }
+    out
 }
 
 /// Returns a part of a text, or an empty string if the range is out of bounds or not on character boundaries. Ranges
@@ -155,12 +142,9 @@ mod tests {
         assert_eq!((prefix("aé", 2), prefix("aé", 3), prefix("", 5)), ("a", "aé", ""));
     }
 
-    fn span(source: &str, at: Range<usize>) -> Span {
-        Positions::new(source).span(at)
-    }
-
     #[test]
     fn lines_and_columns_count_characters_from_one() {
+        let span = |source: &str, at: Range<usize>| Notes::new(Path::new("SKILL.md"), source).span(at);
         assert_eq!(span("é: x\nyz", 4..5), Span { line: 1, column: 4, offset: 4, length: 1 });
         assert_eq!(span("é: x\nyz", 7..99), Span { line: 2, column: 2, offset: 7, length: 1 });
         assert_eq!(span("é", 1..1).offset, 0);
@@ -168,26 +152,17 @@ mod tests {
     }
 
     #[test]
-    fn positions_do_not_depend_on_their_order() {
-        let lines: String = (0..40).map(|n| format!("é{n}\n\u{feff}{}", "ü".repeat(n * 40))).collect();
-        let mut positions = Positions::new(&lines);
-        let offsets = (0..lines.len()).rev().step_by(7).chain((0..lines.len()).step_by(11));
-        for at in offsets {
-            assert_eq!(positions.span(at..at), span(&lines, at..at), "{at}");
+    fn positions_in_long_texts_are_those_of_reading_from_the_start() {
+        let line = "é, 漢, 😀\n";
+        let source = format!("{}{}", line.repeat(500), "é".repeat(3000));
+        let notes = Notes::new(Path::new("SKILL.md"), &source);
+        for offset in (0..=source.len()).step_by(7) {
+            let start = floor(&source, offset);
+            let before = slice(&source, ..start);
+            let span = notes.span(offset..offset);
+            let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+            let found = (span.line as usize, span.column as usize, span.offset as usize);
+            assert_eq!(found, (before.matches('\n').count() + 1, column, start));
         }
-        let last = span(&lines, lines.len()..lines.len());
-        assert_eq!((last.line, last.column), (41, 39 * 40 + 1));
-    }
-
-    #[test]
-    fn thousands_of_positions_in_a_large_file_are_found_at_once() {
-        let text = "é: {a: b}, ".repeat(100_000);
-        let mut positions = Positions::new(&text);
-        let start = std::time::Instant::now();
-        for at in (0..text.len()).step_by(40) {
-            positions.span(at..at);
-        }
-        // Counted from the beginning for each of them, these would be 30,000 times 600 kB.
-        assert!(start.elapsed() < std::time::Duration::from_secs(5), "{:?}", start.elapsed());
     }
 }

@@ -147,10 +147,10 @@ impl App {
         remembered: &PersistentState,
         now: Instant,
     ) -> Result<Self, LocatedError> {
-        let keymap = Keymap::shipped()?.remapped(&settings.remaps)?;
+        let (keymap, ignored) = Keymap::shipped()?.remapped_by_project(&settings.remaps)?;
         let (appearance, wrong) = Appearance::new(settings, remembered.theme.as_deref())?;
         let mut notices = Notices::default();
-        for error in wrong {
+        for error in ignored.into_iter().chain(wrong) {
             notices.error(error.message, format!("{}:{}", error.file, error.line));
         }
         let screen = ScreenState {

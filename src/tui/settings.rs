@@ -79,12 +79,14 @@ impl Default for Settings {
 impl Settings {
     /// Returns the settings of a configuration. The log is empty: set [`Settings::log`].
     pub fn of(config: &Config) -> Self {
-        let bindings = config
-            .keys
-            .iter()
-            .flat_map(|(context, actions)| actions.iter().map(move |(action, keys)| (context, action, keys)));
-        let remaps = bindings.map(|(context, action, keys)| {
-            let place = config.places.get(&format!("keys.{context}.{action}"));
+        let layers = [("keys", &config.keys, false), ("project_keys", &config.project_keys, true)];
+        let bindings = layers.into_iter().flat_map(|(layer, contexts, of_project)| {
+            contexts.iter().flat_map(move |(context, actions)| {
+                actions.iter().map(move |(action, keys)| (layer, context, action, keys, of_project))
+            })
+        });
+        let remaps = bindings.map(|(layer, context, action, keys, of_project)| {
+            let place = config.places.get(&format!("{layer}.{context}.{action}"));
             Remap {
                 context: context.clone(),
                 action: action.clone(),
@@ -92,6 +94,7 @@ impl Settings {
                 file: place
                     .map_or_else(|| "config.yaml".to_owned(), |place| place.file.display().to_string()),
                 line: place.map_or(1, |place| u64::from(place.line)),
+                of_project,
             }
         });
         let file = config.dirs.config_file();

@@ -112,6 +112,21 @@ async fn a_preview_shows_the_checks_the_content_and_the_command() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_preview_applies_the_policy_to_the_labels_of_the_run() {
+    let place = TestHome::new();
+    place.write("home/.config/skill-workbench/policy.yaml", "require_approval: [{label: env=prod}]\n");
+    let core = place.open().await;
+    let watched = run(&core, "ledger", json!({ "amounts": [40, 2] })).await;
+    let mut request = attachment("watch", "output", &format!("{}/add", watched.id), json!({}));
+    for requires_approval in [false, true] {
+        let preview = core.attach_preview(request.clone()).await.unwrap();
+        let asks = |line: &String| line.starts_with("requires approval before its first step");
+        assert_eq!(preview.may_do.iter().any(asks), requires_approval, "{:?}", preview.may_do);
+        request.options.labels = [("env".to_owned(), "prod".to_owned())].into();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn every_kind_of_target_is_passed() {
     let place = TestHome::new();
     place.write(

@@ -333,6 +333,25 @@ pub async fn corrected_inputs_are_merged_and_recorded(store: &dyn Store, _: &Tim
     assert_eq!(events.last().unwrap().event.data["corrected_inputs"], corrected);
 }
 
+pub async fn corrections_of_inputs_are_limited(store: &dyn Store, _: &Time) {
+    store.launch(Launch { inputs: json!({"text": ""}), ..launch(1) }).await.unwrap();
+    let large = json!({"text": "x".repeat(1_900_000)});
+    for n in 0..5 {
+        let claim = claimed(store, "w1").await;
+        let run = &claim.run.id;
+        let report = work(claim.fence, WorkerReport::Fail);
+        store.report(run, report, vec![], None, vec![], vec![]).await.unwrap();
+        let resumed = store.command(run, Command::Resume, None, None, Some(large.clone())).await;
+        if n < 4 {
+            resumed.unwrap();
+        } else {
+            let refused = resumed.unwrap_err().to_string();
+            assert!(refused.contains("the history of the corrected inputs"), "{refused}");
+            store.command(run, Command::Resume, None, None, None).await.unwrap();
+        }
+    }
+}
+
 pub async fn decisions_and_descendants_are_kept(store: &dyn Store, time: &Time) {
     let run = waiting(store, 1).await;
     let by = DecisionRecord { approver: Some("kim".into()), notes: Some("seen".into()) };

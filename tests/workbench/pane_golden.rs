@@ -111,7 +111,7 @@ fn skills_tab_lists_the_queries_of_a_skill() {
     let place = TestHome::new();
     let mut harness = place.open(120, 36);
     harness.press("6").wait_for("pdf-tables").press("tab").press("]").press("]");
-    harness.wait_for("P@1  passed  triggers").press("enter").wait_for("expects:").wait_for(" found");
+    harness.wait_for("P@1  passed   wins").press("enter").wait_for("expects:").wait_for(" found");
 }
 
 fn queries(file: &Path) -> Vec<(String, Expect)> {

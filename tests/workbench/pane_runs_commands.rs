@@ -27,6 +27,7 @@ fn messages_name_the_keys_in_effect() {
         keys: vec![key.to_owned()],
         file: "config.toml".to_owned(),
         line: 1,
+        of_project: false,
     };
     let remaps = vec![remap("approve", "Q"), remap("filter", "Z"), remap("launch", "N")];
     let with_keys = Settings { remaps, ..settings() };

@@ -5,11 +5,14 @@ use std::sync::{Mutex, MutexGuard};
 
 use tokio::sync::watch;
 
+use skills_base::memory::value_bytes;
 use skills_base::sync::MutexExt as _;
 use skills_store::RunEvent;
 
 /// Number of buffered events; readers that are further behind request them from the service.
 const BUFFER_SIZE: usize = 4096;
+/// Maximum memory of the data of the buffered events, in bytes: an event can have megabytes of inputs.
+const MAX_BUFFER_BYTES: usize = 16 << 20;
 
 /// The buffer of received events.
 pub struct EventBuffer {
@@ -25,6 +28,8 @@ struct State {
     from: u64,
     last: u64,
     events: VecDeque<RunEvent>,
+    /// Memory of the data of `events`.
+    bytes: usize,
     /// The last number of the previous logs.
     over: u64,
 }
@@ -88,10 +93,12 @@ impl EventBuffer {
             return;
         }
         state.last = event.global;
+        state.bytes += value_bytes(&event.event.data);
         state.events.push_back(event);
-        if state.events.len() > BUFFER_SIZE
+        while (state.events.len() > BUFFER_SIZE || state.bytes > MAX_BUFFER_BYTES)
             && let Some(oldest) = state.events.pop_front()
         {
+            state.bytes -= value_bytes(&oldest.event.data);
             state.from = oldest.global;
         }
         drop(state);
@@ -123,6 +130,7 @@ impl State {
         }
         self.log = Some(log.to_owned());
         self.events.clear();
+        self.bytes = 0;
         (self.from, self.last) = (after, after);
     }
 }
@@ -184,5 +192,25 @@ mod tests {
         (1..=BUFFER_SIZE as u64 + 2).for_each(|number| buffer.push(event(number)));
         assert_eq!(buffer.behind(1, 9), Backlog::Elsewhere(2));
         assert_eq!(numbers(buffer.behind(2, 2)), [3, 4]);
+    }
+
+    #[test]
+    fn the_data_of_buffered_events_is_limited() {
+        let buffer = EventBuffer::new();
+        buffer.begin("one", 0);
+        let large = |global: u64, bytes: usize| {
+            let mut event = event(global);
+            event.event.data = "x".repeat(bytes).into();
+            event
+        };
+        (1..=20).for_each(|number| buffer.push(large(number, 1 << 20)));
+        let Backlog::Elsewhere(from) = buffer.behind(0, 99) else { panic!("all are buffered") };
+        assert!((4..8).contains(&from), "{from}");
+        assert_eq!(numbers(buffer.behind(19, 9)), [20]);
+        // One that is larger than the buffer is requested, and later ones are buffered again.
+        buffer.push(large(21, MAX_BUFFER_BYTES + 1));
+        assert_eq!(buffer.behind(20, 9), Backlog::Elsewhere(21));
+        buffer.push(event(22));
+        assert_eq!(numbers(buffer.behind(21, 9)), [22]);
     }
 }

@@ -57,7 +57,7 @@ impl<'a> Reader<'a> {
         self.notes.finish()
     }
 
-    pub fn line(&mut self, at: &Range<usize>) -> u32 {
+    pub fn line(&self, at: &Range<usize>) -> u32 {
         self.notes.span(at.clone()).line
     }
 

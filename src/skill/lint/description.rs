@@ -1,6 +1,8 @@
 //! Advice on descriptions: the only text that a model sees when it selects a skill. Each rule was tuned on thousands
 //! of public descriptions, and reports nothing in uncertain cases.
 
+use std::collections::HashSet;
+
 use super::{LintInput, rules};
 use crate::finding_builder::{Notes, slice};
 
@@ -129,7 +131,7 @@ fn repeats_only(description: &str, name: &str) -> bool {
         let split = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
         split.map(str::to_lowercase).filter(|word| !EMPTY_WORDS.contains(&word.as_str())).collect()
     };
-    let name = words(name);
+    let name: HashSet<String> = words(name).into_iter().collect();
     words(description).iter().all(|word| name.contains(word))
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use super::{LintInput, rules};
-use crate::finding_builder::Notes;
+use crate::finding_builder::{Notes, prefix};
 use crate::frontmatter::Frontmatter;
 use crate::parse::CONTRACT_KEYS;
 use crate::yaml::{Content, Node};
@@ -112,6 +112,8 @@ pub(super) fn lengths(subject: &LintInput<'_>, notes: &mut Notes<'_>) {
 pub(super) fn keys(subject: &LintInput<'_>, notes: &mut Notes<'_>) {
     duplicates(subject.root, "", subject.at, notes);
     let mut unread = Vec::new();
+    let mut seen = HashSet::new();
+    let present: HashSet<&str> = subject.root.entries().iter().map(|entry| entry.key.as_str()).collect();
     for entry in subject.root.entries() {
         let key = entry.key.as_str();
         let contract = !subject.skill.has_body && CONTRACT_KEYS.contains(&key);
@@ -119,10 +121,10 @@ pub(super) fn keys(subject: &LintInput<'_>, notes: &mut Notes<'_>) {
             continue;
         }
         let at = (subject.at)(&entry.key_at);
-        if let Some(meant) = near_key(key).filter(|meant| subject.entry(meant).is_none()) {
+        if let Some(meant) = near_key(key).filter(|meant| !present.contains(*meant)) {
             let message = format!("unknown key `{key}`");
             notes.add(&rules::MISSPELT_KEY, Some(key), at, message).help = format!("Did you mean `{meant}`?");
-        } else if !unread.iter().any(|(known, _)| *known == key) {
+        } else if seen.insert(key) {
             unread.push((key, at));
         }
     }
@@ -156,6 +158,14 @@ pub(in super::super) fn near_key(key: &str) -> Option<&'static str> {
     distances.filter(|(distance, _)| *distance <= allowed).min().map(|(_, known)| known)
 }
 
+/// Maximum length of a field's path to which the name of a nested key is appended, in bytes.
+const MAX_PATH_BYTES: usize = 1000;
+
+/// Appends the name of a nested key to the path of a field. A very long path is cut: it is copied for each key.
+pub(super) fn field_path(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{}.{name}", prefix(path, MAX_PATH_BYTES)) }
+}
+
 /// Reports keys that are given more than once in the same mapping.
 pub(super) fn duplicates(
     node: &Node,
@@ -163,7 +173,7 @@ pub(super) fn duplicates(
     at: &dyn Fn(&Range<usize>) -> Range<usize>,
     notes: &mut Notes<'_>,
 ) {
-    let join = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+    let join = |name: &str| field_path(path, name);
     if let Content::List(items) = &node.value {
         for (index, item) in items.iter().enumerate() {
             let id = item.get("id").map(|entry| &entry.value.value);

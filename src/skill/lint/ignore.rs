@@ -1,6 +1,7 @@
 //! Suppression of findings: `skills-lint: ignore RULE: reason` in a comment applies to the line of the comment and the
 //! next one, `skills-lint: ignore-file RULE: reason` to the complete file.
 
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use super::rules;
@@ -29,8 +30,9 @@ struct Comment<'a> {
 }
 
 impl Comment<'_> {
-    fn covers(&self, line: Option<u32>) -> bool {
-        self.of_file || line.is_some_and(|line| line == self.line || line == self.line + 1)
+    /// Returns the lines to which the comment applies; `None` is the complete file.
+    fn lines(&self) -> [Option<u32>; 2] {
+        if self.of_file { [None, None] } else { [Some(self.line), Some(self.line.saturating_add(1))] }
     }
 }
 
@@ -38,14 +40,16 @@ impl Comment<'_> {
 pub(super) fn is_ignored(source: &str) -> impl Fn(&rules::Rule, usize) -> bool {
     let mut comments = comments(source);
     comments.retain(|comment| !comment.reason.is_empty());
+    let covered: HashSet<(&str, Option<u32>)> =
+        comments.iter().flat_map(|comment| comment.lines().map(|line| (comment.rule, line))).collect();
+    let is_used = !covered.is_empty();
+    let line_ends: Vec<usize> =
+        source.match_indices('\n').map(|(at, _)| at).take_while(|_| is_used).collect();
     move |rule, offset| {
-        let mut of_rule = comments.iter().filter(|comment| comment.rule == rule.code).peekable();
-        if of_rule.peek().is_none() {
-            return false;
-        }
-        let line = slice(source, ..offset).matches('\n').count() + 1;
-        let line = u32::try_from(line).ok();
-        rule.can_be_ignored() && of_rule.any(|comment| comment.covers(line))
+        let line = line_ends.partition_point(|end| *end < offset) + 1;
+        let line = u32::try_from(line).unwrap_or(u32::MAX);
+        rule.can_be_ignored()
+            && [None, Some(line)].into_iter().any(|line| covered.contains(&(rule.code, line)))
     }
 }
 
@@ -76,12 +80,21 @@ pub fn ignore(findings: Vec<Finding>, file: &Path, source: &str) -> (Vec<Finding
         }
         false
     });
+    let mut covering: HashMap<(&str, Option<u32>), usize> = HashMap::new();
+    for (index, comment) in comments.iter().enumerate() {
+        for line in comment.lines() {
+            covering.entry((comment.rule, line)).or_insert(index);
+        }
+    }
     let (mut remaining, mut ignored) = (Vec::new(), Vec::new());
     for finding in findings {
         let line = finding.span.map(|span| span.line);
-        let comment = comments
-            .iter_mut()
-            .find(|comment| finding.file == file && finding.code == comment.rule && comment.covers(line));
+        let first = [None, line]
+            .into_iter()
+            .filter_map(|line| covering.get(&(finding.code.as_str(), line)))
+            .min()
+            .copied();
+        let comment = first.filter(|_| finding.file == file).and_then(|index| comments.get_mut(index));
         match comment {
             Some(comment) => {
                 comment.used = true;

@@ -11,6 +11,7 @@ pub mod rules;
 pub(super) mod size;
 mod trust;
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
@@ -150,22 +151,40 @@ fn ignored_files(folder: &Path, main: &Path, notes: &mut Notes<'_>) {
     }
 }
 
-/// Returns the finding of a bundle that requires an unknown skill; `near` are the most similar known ids. `source` is
+/// Returns the findings of a bundle that requires unknown skills; `near` returns the most similar known ids. `source` is
 /// the content of the file at the skill's location.
-pub fn requires_unknown(skill: &Skill, source: &str, requested: &str, near: &[String]) -> Finding {
+pub fn requires_unknown<'a>(
+    skill: &Skill,
+    source: &str,
+    missing: impl Iterator<Item = &'a str>,
+    near: impl Fn(&str) -> Vec<String>,
+) -> Vec<Finding> {
+    let mut missing = missing.peekable();
+    if missing.peek().is_none() {
+        return Vec::new();
+    }
     let file = skill.location.file_name().map_or(Path::new("SKILL.md"), Path::new);
     let mut notes = Notes::new(file, source);
     let frontmatter = fence::split(source).yaml;
-    let text = source.get(frontmatter.clone()).unwrap_or_default();
+    let text = slice(source, frontmatter.clone());
     // The names are plain words, so the first occurrence after the key is the value.
-    let at = text.find("requires").and_then(|key| Some((key, text.get(key..)?.find(requested)?)));
-    let at = at.map(|(key, start)| frontmatter.start + key + start).map(|at| at..at + requested.len());
-    let message = format!("`requires` lists `{requested}`, which is not a known skill");
-    let finding = notes.add(&rules::REQUIRES_UNKNOWN, Some("requires"), at, message);
-    if !near.is_empty() {
-        finding.help = format!("Did you mean {}?", near.join(", "));
+    let key = text.find("requires").unwrap_or(text.len());
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    let mut from = frontmatter.start + key;
+    for word in slice(text, key..).split([' ', '\t', '\n', '\r', ',', '[', ']', '"', '\'']) {
+        places.entry(word).or_insert(from);
+        from += word.len() + 1;
     }
-    finding.clone()
+    for requested in missing {
+        let at = places.get(requested).map(|at| *at..at + requested.len());
+        let message = format!("`requires` lists `{requested}`, which is not a known skill");
+        let finding = notes.add(&rules::REQUIRES_UNKNOWN, Some("requires"), at, message);
+        let near = near(requested);
+        if !near.is_empty() {
+            finding.help = format!("Did you mean {}?", near.join(", "));
+        }
+    }
+    notes.in_order()
 }
 
 /// Returns the findings about references of a body that `is_known` rejects: skills, or, with the environment of a

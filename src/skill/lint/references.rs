@@ -1,14 +1,15 @@
 //! References of a body to skills, tools, files of its bundle, commands and environment variables, and checks that
 //! they exist.
 
-use std::collections::HashSet;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 use super::rules;
-use crate::finding_builder::{Notes, slice};
+use crate::finding_builder::{Notes, floor, slice};
 
 /// What a reference refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -152,9 +153,14 @@ const PLACEHOLDER_PHRASES: &[&str] = &[
     "writes",
 ];
 
+/// Maximum length of strong text that names a skill, with its stars.
+const MAX_STRONG_BYTES: usize = 80;
+/// Maximum length of the text before a reference that decides whether it is about an example.
+const MAX_CONTEXT_BYTES: usize = 500;
+
 /// Returns the first reference to each thing that a body mentions, in order.
 pub fn references(body: &str) -> Vec<Reference> {
-    let mut found = ReferenceCollector { out: Vec::new(), seen: HashSet::new() };
+    let mut found = ReferenceCollector { out: Vec::new(), seen: HashMap::new(), set: None };
     let mut block: Option<String> = None;
     for (event, at) in Parser::new_ext(body, Options::ENABLE_TABLES).into_offset_iter() {
         match event {
@@ -183,19 +189,26 @@ pub fn references(body: &str) -> Vec<Reference> {
     found.out
 }
 
-struct ReferenceCollector {
+struct ReferenceCollector<'a> {
     out: Vec<Reference>,
-    seen: HashSet<(ReferenceKind, String)>,
+    /// The index of each reference in `out`.
+    seen: HashMap<(ReferenceKind, String), usize>,
+    /// The variables that the body sets; computed for the first one that it reads.
+    set: Option<HashSet<&'a str>>,
 }
 
-impl ReferenceCollector {
+impl<'a> ReferenceCollector<'a> {
     fn add(&mut self, kind: ReferenceKind, name: &str, at: Range<usize>, is_certain: bool) {
-        if self.seen.insert((kind, name.to_owned())) {
-            self.out.push(Reference { kind, name: name.to_owned(), at, is_certain });
-        } else if is_certain
-            && let Some(known) = self.out.iter_mut().find(|known| known.kind == kind && known.name == name)
-        {
-            known.is_certain = true;
+        match self.seen.entry((kind, name.to_owned())) {
+            Entry::Vacant(unseen) => {
+                unseen.insert(self.out.len());
+                self.out.push(Reference { kind, name: name.to_owned(), at, is_certain });
+            }
+            Entry::Occupied(seen) => {
+                if is_certain && let Some(known) = self.out.get_mut(*seen.get()) {
+                    known.is_certain = true;
+                }
+            }
         }
     }
 
@@ -222,6 +235,10 @@ impl ReferenceCollector {
 
     /// Finds `**name** skill`.
     fn strong(&mut self, body: &str, at: Range<usize>) {
+        // Strong text can contain strong text: only ranges that can be a name are read.
+        if at.len() > MAX_STRONG_BYTES {
+            return;
+        }
         let text = slice(body, at.clone());
         let name = text.trim_matches('*');
         let is_adjective = name.ends_with("-invoked") || name.ends_with("-based") || name.ends_with("-only");
@@ -351,26 +368,15 @@ impl ReferenceCollector {
     }
 
     /// Finds `$NAME` in shell, `os.environ["NAME"]`, `os.getenv("NAME")`, `process.env.NAME`.
-    fn variables_of_code(&mut self, body: &str, at: Range<usize>, language: &str) {
+    fn variables_of_code(&mut self, body: &'a str, at: Range<usize>, language: &str) {
         let text = slice(body, at.clone());
         let mut read = |name: &str, offset: usize| {
-            let is_name = name.len() >= 4
-                && name.contains('_')
-                && name.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
-                && name.bytes().next().is_some_and(|b| b.is_ascii_uppercase());
             let is_set_elsewhere = SET_ELSEWHERE.contains(&name)
                 || SET_ELSEWHERE_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
-            // The body sets the variable: by assignment, as a loop variable, by `read`, or in an `env:` mapping.
-            let is_set = [
-                format!("{name}="),
-                format!("{name}:"),
-                format!("for {name} "),
-                format!("read {name}"),
-                format!("read -r {name}"),
-            ]
-            .iter()
-            .any(|form| body.contains(form.as_str()));
-            if is_name && !is_set_elsewhere && !is_set {
+            if is_variable_name(name)
+                && !is_set_elsewhere
+                && !self.set.get_or_insert_with(|| set_variables(body)).contains(name)
+            {
                 let from = at.start + offset;
                 self.add(ReferenceKind::Variable, name, from..from + name.len(), true);
             }
@@ -395,6 +401,33 @@ impl ReferenceCollector {
             }
         }
     }
+}
+
+/// Returns whether a name is that of an environment variable, as they are usually written.
+fn is_variable_name(name: &str) -> bool {
+    name.len() >= 4
+        && name.contains('_')
+        && name.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
+        && name.bytes().next().is_some_and(|b| b.is_ascii_uppercase())
+}
+
+/// Returns the variables that a body sets: by assignment, as a loop variable, by `read`, or in an `env:` mapping.
+fn set_variables(body: &str) -> HashSet<&str> {
+    let mut set = HashSet::new();
+    let mut from = 0;
+    for word in body.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
+        let end = from + word.len();
+        let (before, after) = (slice(body, ..from), slice(body, end..));
+        let is_set = after.starts_with(['=', ':'])
+            || (before.ends_with("for ") && after.starts_with(' '))
+            || before.ends_with("read ")
+            || before.ends_with("read -r ");
+        if is_set && is_variable_name(word) {
+            set.insert(word);
+        }
+        from = end + after.chars().next().map_or(0, char::len_utf8);
+    }
+    set
 }
 
 /// Splits a line into commands with their offsets: at `|`, `;` and `&` outside of quotes.
@@ -507,7 +540,7 @@ fn is_preceded_by(before: &str, names: &[&str]) -> bool {
 
 /// Returns whether the line up to a position is about an example, or about something yet to be created.
 fn is_hypothetical(body: &str, at: usize) -> bool {
-    let before = slice(body, ..at);
+    let before = slice(body, floor(body, at.saturating_sub(MAX_CONTEXT_BYTES))..at);
     let start = before.rfind(['\n', '|']).map_or(0, |newline| newline + 1);
     let line = slice(before, start..).to_ascii_lowercase();
     line.split(|c: char| !c.is_alphanumeric() && c != '.' && c != '-')
@@ -627,6 +660,30 @@ mod tests {
         let body = "```bash\ncurl -H \"X: $API_TOKEN\" \"$BASE_URL\" ${LOG_LEVEL:-info} $HOME_DIR $1\nBASE_URL=x\n```\n\n\
             ```python\nos.environ[\"SERVICE_KEY\"]\n```\n\n```text\n$NOT_CODE\n```\n";
         assert_eq!(names(body, ReferenceKind::Variable), ["API_TOKEN", "HOME_DIR", "SERVICE_KEY"]);
+    }
+
+    #[test]
+    fn variables_are_set_in_several_forms() {
+        let body = "```bash\nfor ONE_FILE in *; do echo $ONE_FILE; done; read TWO_LINE; read -r THREE_LINE\n\
+            export FOUR_WORD=é; env:\n  FIVE_KEY: x\necho $TWO_LINE $THREE_LINE $FOUR_WORD $FIVE_KEY $SIX_GONE\n```\n";
+        assert_eq!(names(body, ReferenceKind::Variable), ["SIX_GONE"]);
+    }
+
+    /// Each of these took minutes when a reference was compared with all of the body or with all other references.
+    #[test]
+    fn long_bodies_with_many_references_are_read_quickly() {
+        let many = |form: &dyn Fn(usize) -> String| (0..40_000).map(form).collect::<String>();
+        let bodies = [
+            format!("```bash\n{}\n```\n", "$(".repeat(250_000)),
+            format!("```bash\n{}\n```\n", many(&|n| format!("$A_B{n} "))),
+            format!("```bash\n{}{}\n```\n", many(&|n| format!("c{n}\n")), "c39999\n".repeat(40_000)),
+            many(&|n| format!("`scripts/f{n}.py` ")),
+        ];
+        for body in bodies {
+            let start = std::time::Instant::now();
+            references(&body);
+            assert!(start.elapsed().as_secs() < 20, "{}", slice(&body, ..20));
+        }
     }
 
     #[test]

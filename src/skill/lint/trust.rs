@@ -49,8 +49,7 @@ fn values(node: &Node, field: &str, see: &mut dyn FnMut(&str, &Range<usize>, &st
         Content::List(items) => items.iter().for_each(|item| values(item, field, see)),
         Content::Map(entries) => {
             for entry in entries {
-                let below =
-                    if field.is_empty() { entry.key.clone() } else { format!("{field}.{}", entry.key) };
+                let below = super::fields::field_path(field, &entry.key);
                 see(&entry.key, &entry.key_at, &below);
                 values(&entry.value, &below, see);
             }

@@ -142,6 +142,7 @@ async fn record<T: Tx>(
                         fields.keys().map(|name| (name.clone(), before.inputs[name].clone())).collect()
                     })
                     .unwrap_or_default();
+                ensure_correction_fits(tx, run, encode(&data)?.len()).await?;
                 correct(tx, before, corrected, by).await?;
             }
             record_resumer(tx, run, by).await?;
@@ -429,6 +430,26 @@ async fn ensure_signal_fits<T: Tx>(
     Err(StoreError::InvalidRequest(format!(
         "the run {run} keeps {count} signals with {size} bytes that no step waits for; the maximum is {MAX_SIGNALS} \
          signals and {MAX_SIGNAL_BYTES} bytes"
+    )))
+}
+
+/// Maximum number of bytes of the events of resumed runs that record corrected inputs and their previous values: four
+/// corrections of the largest inputs.
+const MAX_CORRECTION_BYTES: i64 = 16 << 20;
+
+/// Rejects a correction of inputs that were corrected often: each reader of the run's events reads all of them.
+async fn ensure_correction_fits<T: Tx>(tx: &T, run: &RunId, bytes: usize) -> Result<(), StoreError> {
+    let sql = "SELECT coalesce(sum(octet_length(data)), 0) FROM events WHERE run = ?1 AND kind = ?2";
+    let kind = EventKind::RunResumed.to_string();
+    let action = "measure the corrections of inputs";
+    let Some(mut row) = tx.find(action, sql, values![run, &kind]).await? else { return Ok(()) };
+    let total = row.take::<i64>(0)?.saturating_add(i64::try_from(bytes).unwrap_or(i64::MAX));
+    if total <= MAX_CORRECTION_BYTES {
+        return Ok(());
+    }
+    Err(StoreError::InvalidRequest(format!(
+        "the history of the corrected inputs of run {run} has {total} bytes; the maximum is {MAX_CORRECTION_BYTES}. \
+         Resume it without corrections, or launch a new run"
     )))
 }
 

@@ -28,6 +28,16 @@ pub struct Remap {
     /// The source file, for display.
     pub file: String,
     pub line: u64,
+    /// Whether it is from a project's file, which cannot prevent the start of the workbench.
+    pub of_project: bool,
+}
+
+/// Where a row is defined.
+#[derive(Clone)]
+struct RowPlace {
+    file: String,
+    line: u64,
+    of_project: bool,
 }
 
 #[derive(Deserialize)]
@@ -84,8 +94,35 @@ impl Keymap {
             }
         }
         rows.sort_by_key(|(line, _)| *line);
-        let places: Vec<(String, u64)> = rows.iter().map(|(line, _)| (file.to_owned(), *line)).collect();
+        let places: Vec<RowPlace> = rows
+            .iter()
+            .map(|(line, _)| RowPlace { file: file.to_owned(), line: *line, of_project: false })
+            .collect();
         Self::indexed(rows.into_iter().map(|(_, row)| row).collect(), &places)
+    }
+
+    /// Returns the keymap with the changes of a user and a project applied, without the changes of the project that have
+    /// errors, and these errors.
+    ///
+    /// # Errors
+    /// Returns an error in a change of the user, as [`Self::remapped`].
+    pub fn remapped_by_project(&self, remaps: &[Remap]) -> Result<(Self, Vec<LocatedError>), LocatedError> {
+        let mut remaps = remaps.to_vec();
+        let mut ignored = Vec::new();
+        loop {
+            let mut error = match self.remapped(&remaps) {
+                Ok(keymap) => return Ok((keymap, ignored)),
+                Err(error) => error,
+            };
+            let count = remaps.len();
+            remaps
+                .retain(|remap| !remap.of_project || (&remap.file, remap.line) != (&error.file, error.line));
+            if remaps.len() == count {
+                return Err(error);
+            }
+            error.message.push_str("; these keys of the project are ignored");
+            ignored.push(error);
+        }
     }
 
     /// Returns the keymap with a user's changes applied.
@@ -95,7 +132,8 @@ impl Keymap {
     /// bound twice in one context; each with the user's file and line.
     pub fn remapped(&self, remaps: &[Remap]) -> Result<Self, LocatedError> {
         let mut rows = self.bindings.clone();
-        let mut places: Vec<(String, u64)> = vec![(FILE.to_owned(), 1); rows.len()];
+        let shipped = RowPlace { file: FILE.to_owned(), line: 1, of_project: false };
+        let mut places = vec![shipped; rows.len()];
         for remap in remaps.iter().filter(|remap| !REMOVED.contains(&remap.action.as_str())) {
             let wrong = |message: String| LocatedError::new(&remap.file, remap.line, message);
             let context = parse_name::<Context>(&remap.context, "context").map_err(wrong)?;
@@ -114,12 +152,13 @@ impl Keymap {
             };
             row.keys = keys;
             row.yields = false;
-            *place = (remap.file.clone(), remap.line);
+            let Remap { line, of_project, .. } = *remap;
+            *place = RowPlace { file: remap.file.clone(), line, of_project };
         }
         let taken: Vec<(Context, KeyCombination)> = rows
             .iter()
             .zip(&places)
-            .filter(|(_, (file, _))| file != FILE)
+            .filter(|(_, place)| place.file != FILE)
             .flat_map(|(row, _)| row.keys.iter().map(|key| (row.context, *key)))
             .collect();
         for row in rows.iter_mut().filter(|row| row.yields) {
@@ -128,19 +167,19 @@ impl Keymap {
         Self::indexed(rows, &places)
     }
 
-    fn indexed(bindings: Vec<Binding>, places: &[(String, u64)]) -> Result<Self, LocatedError> {
+    fn indexed(bindings: Vec<Binding>, places: &[RowPlace]) -> Result<Self, LocatedError> {
         let mut index: HashMap<(Context, KeyCombination), usize> = HashMap::new();
         for (at, row) in bindings.iter().enumerate() {
             for key in &row.keys {
                 if let Some(other) = index.insert((row.context, *key), at) {
-                    let place = |row: usize| &places[row];
-                    // Of the two rows, report the user's own.
-                    let (file, line) = if place(at).0 == FILE { place(other) } else { place(at) };
+                    let (first, second) = (&places[other], &places[at]);
+                    // Of the two rows, report that of the project, otherwise the user's own.
+                    let place = if first.of_project || second.file == FILE { first } else { second };
                     let message = format!(
                         "key {key} is bound twice in {}: to {} and {}; bind one of them to another key",
                         row.context, bindings[other].action, row.action
                     );
-                    return Err(LocatedError::new(file, *line, message));
+                    return Err(LocatedError::new(&place.file, place.line, message));
                 }
             }
         }
@@ -191,6 +230,7 @@ mod tests {
                 keys: keys.iter().map(|key| (*key).to_owned()).collect(),
                 file: "config.yaml".to_owned(),
                 line: at as u64 + 2,
+                of_project: false,
             }
         };
         Keymap::shipped().unwrap().remapped(&remaps.iter().enumerate().map(remap).collect::<Vec<_>>())
@@ -263,6 +303,37 @@ mod tests {
         assert_eq!(keys(Context::Browse, Action::OpenByName), Some(0));
         assert_eq!(keys(Context::Discover, Action::OpenByName), Some(1));
         assert!(remapped(&[("browse.sort", &["o"]), ("browse.open-by-name", &["o"])]).is_err());
+    }
+
+    #[test]
+    fn keys_of_a_project_with_errors_are_ignored() {
+        let remap = |action: &str, key: &str, line: u64, of_project: bool| Remap {
+            context: "list".to_owned(),
+            action: action.to_owned(),
+            keys: vec![key.to_owned()],
+            file: if of_project { "project.yaml" } else { "config.yaml" }.to_owned(),
+            line,
+            of_project,
+        };
+        let shipped = Keymap::shipped().unwrap();
+        let own = [remap("up", "i", 1, false), remap("filter", "k", 2, false)];
+        let with = |more: &[Remap]| shipped.remapped_by_project(&[&own[..], more].concat());
+        // A conflict with a shipped key, one with the user's, an invalid key, and a valid one that replaces the user's.
+        let conflicts =
+            [remap("up", "j", 1, true), remap("top", "k", 2, true), remap("copy", "ctrl-xyz", 3, true)];
+        let (keymap, ignored) = with(&conflicts).unwrap();
+        assert_eq!(keymap.bindings(), with(&[]).unwrap().0.bindings());
+        let mut lines: Vec<_> = ignored.iter().map(|error| (error.file.as_str(), error.line)).collect();
+        lines.sort_unstable();
+        assert_eq!(lines, [("project.yaml", 1), ("project.yaml", 2), ("project.yaml", 3)]);
+        let (keymap, ignored) = with(&[remap("up", "u", 1, true)]).unwrap();
+        let row =
+            keymap.bindings().iter().find(|row| (row.context, row.action) == (Context::List, Action::Up));
+        assert_eq!((row.unwrap().keys.clone(), ignored.len()), (vec![parse_key("u").unwrap()], 0));
+        assert!(
+            with(&[remap("up", "u", 1, true), remap("down", "k", 3, false)]).is_err(),
+            "the user's own error"
+        );
     }
 
     #[test]

@@ -148,7 +148,7 @@ impl Attachments {
             .collect();
         let found = looked.target.as_ref().map(|(_, found)| found);
         let may_do = match &looked.read {
-            Some(read) => self.may_do(read, found).await?,
+            Some(read) => self.may_do(read, found, &request.options.labels).await?,
             None => Vec::new(),
         };
         let named = skill.as_ref().map_or(request.skill.as_str(), |skill| skill.id.as_str());
@@ -255,8 +255,10 @@ impl Attachments {
         &self,
         read: &SkillContract,
         found: Option<&ResolvedTarget>,
+        labels: &BTreeMap<String, String>,
     ) -> Result<Vec<String>, Error> {
         let (plans, trust, read) = (Arc::clone(&self.plans), self.trust.clone(), read.clone());
+        let labels = labels.clone();
         let run = found.and_then(|found| found.run.as_ref()).map(|run| (run.id.clone(), run.state));
         crate::work::run_blocking(move || {
             let mut out = vec![effect(&read.skill)];
@@ -287,9 +289,7 @@ impl Attachments {
                 out.push(error.message);
             }
             let approval = match plans.pin_untrusting(&read, None) {
-                Ok(plan) => {
-                    plans.permissions.approval_of_plan(read.skill.id.as_str(), &plan, &BTreeMap::new(), &[])
-                }
+                Ok(plan) => plans.permissions.approval_of_plan(read.skill.id.as_str(), &plan, &labels, &[]),
                 Err(_) => plans.permissions.approval(&read.skill),
             };
             match approval {

@@ -1,7 +1,7 @@
 //! Finds a run by its id, or by a unique prefix or suffix of it.
 
 use crate::{Code, Error};
-use skills_store::{RunFilter, RunId, RunRecord, Store, StoreError};
+use skills_store::{RunFilter, RunId, RunRecord, Store, StoreError, quoted_value};
 
 /// Minimum number of characters of an abbreviated id.
 const MIN_COUNT: usize = 3;
@@ -43,11 +43,13 @@ async fn abbreviated(store: &dyn Store, requested: &str) -> Result<RunRecord, Er
         let message = format!("run id `{requested}` is too short: at least {MIN_COUNT} characters");
         return Err(Error::new(Code::NotFound, message));
     }
-    if requested.chars().count() > MAX_ID_LENGTH {
+    let lower = requested.to_lowercase();
+    if lower.chars().count() > MAX_ID_LENGTH {
         return Err(Error::new(Code::NotFound, format!("a run id has at most {MAX_ID_LENGTH} characters")));
     }
-    let lower = requested.to_lowercase();
-    let mut filter = RunFilter { text: Some(lower.clone()), limit: PAGE, ..RunFilter::default() };
+    // Only ids are compared: a word can be part of the skill of every run.
+    let of_id = Some(format!("id:{}", quoted_value(&lower)));
+    let mut filter = RunFilter { r#where: of_id, limit: PAGE, ..RunFilter::default() };
     let mut found: Vec<RunRecord> = Vec::new();
     loop {
         let page = store.runs(filter.clone()).await?;

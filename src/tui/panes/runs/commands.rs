@@ -113,7 +113,7 @@ fn on_run(list: &RunList, detail: &DetailState, in_list: bool) -> Vec<PaneComman
     let one_only = has_marks.then(|| one_run_only(list));
     let assign = none.clone().or(one_only.clone()).or(ended(run));
     out.push(PaneCommand { blocked: assign, ..PaneCommand::hidden(Action::Assign, "assign") });
-    out.push(with_run(PaneCommand::shown(Action::Read, "full screen")));
+    out.push(with_run(PaneCommand::shown(Action::Read, "zoom")));
     let compare = comparable(list, detail, !in_list).err();
     let compare = none.clone().or(one_only.clone()).or(compare);
     out.push(PaneCommand { blocked: compare, ..PaneCommand::shown(Action::Compare, "compare") });
@@ -187,7 +187,7 @@ fn on_board(board: &BoardState, list: &RunList, detail: &DetailState) -> Vec<Pan
         ..PaneCommand::hidden(Action::Assign, "assign")
     });
     for (action, label) in [
-        (Action::Read, "full screen"),
+        (Action::Read, "zoom"),
         (Action::AttachThis, "attach"),
         (Action::Copy, "copy"),
         (Action::CopyAs, "copy as"),
