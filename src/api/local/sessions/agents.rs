@@ -77,7 +77,7 @@ impl Agents {
     ///
     /// # Errors
     /// Like [`Self::with_id`]; `invalid_configuration` if only other files define the agent.
-    fn from_file(&self, id: &str, file: Digest) -> Result<AgentView, Error> {
+    fn of_file(&self, id: &str, file: Digest) -> Result<AgentView, Error> {
         let mut all = self.found.iter().chain(&self.others);
         let is_set = |view: &&AgentView| view.agent.id == id && digest_of_path(&view.location) == file;
         if let Some(found) = all.find(is_set) {
@@ -198,7 +198,7 @@ impl AgentFolders {
         let agents = self.found();
         let view = settings
             .agent_file
-            .map_or_else(|| agents.with_id(id).cloned(), |file| agents.from_file(id, file));
+            .map_or_else(|| agents.with_id(id).cloned(), |file| agents.of_file(id, file));
         let AgentView { agent, of_project, .. } = view?;
         if of_project {
             let (prompt, instructions) = (escape_tags(&agent.prompt), escape_tags(&agent.instructions));
