@@ -1,6 +1,6 @@
 //! Attaches a skill: makes the four checks in order, passes the target's content on, and previews the effects.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -9,6 +9,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::contracts::{self, SkillContract};
+use super::launch::policy_options;
 use super::lease_holder::with_holder;
 use super::references::{self, ResolvedTarget};
 use super::runtime::{RunRuntime, RunStore};
@@ -23,6 +24,7 @@ use skills_registry::Trust;
 use skills_runs::check_inputs;
 use skills_skill::contract::{Capability, Step};
 use skills_skill::{AttachTarget, EffectMode, Invocation, Skill};
+use skills_store::RunOptions;
 
 /// Maximum number of targets that are read at the same time.
 pub(super) const MAX_PREPARED: usize = 4;
@@ -148,7 +150,7 @@ impl Attachments {
             .collect();
         let found = looked.target.as_ref().map(|(_, found)| found);
         let may_do = match &looked.read {
-            Some(read) => self.may_do(read, found).await?,
+            Some(read) => self.may_do(read, found, policy_options(&request.options)).await?,
             None => Vec::new(),
         };
         let named = skill.as_ref().map_or(request.skill.as_str(), |skill| skill.id.as_str());
@@ -250,11 +252,12 @@ impl Attachments {
         .await
     }
 
-    /// Describes what the skill may do to the target and beyond.
+    /// Describes what a run of the skill with these options may do to the target and beyond.
     async fn may_do(
         &self,
         read: &SkillContract,
         found: Option<&ResolvedTarget>,
+        options: RunOptions,
     ) -> Result<Vec<String>, Error> {
         let (plans, trust, read) = (Arc::clone(&self.plans), self.trust.clone(), read.clone());
         let run = found.and_then(|found| found.run.as_ref()).map(|run| (run.id.clone(), run.state));
@@ -287,9 +290,7 @@ impl Attachments {
                 out.push(error.message);
             }
             let approval = match plans.pin_untrusting(&read, None) {
-                Ok(plan) => {
-                    plans.permissions.approval_of_plan(read.skill.id.as_str(), &plan, &BTreeMap::new(), &[])
-                }
+                Ok(plan) => plans.permissions.approval_of_plan(read.skill.id.as_str(), &plan, &options),
                 Err(_) => plans.permissions.approval(&read.skill),
             };
             match approval {

@@ -13,6 +13,7 @@ use skills_registry::Trust;
 use skills_runs::{Caller as _, Capabilities, Explanation, Plan};
 use skills_skill::contract::{Capability, Step, StepAction};
 use skills_skill::{Finding, Severity};
+use skills_store::RunOptions;
 
 /// The contracts of skills as they are shown.
 #[derive(Clone)]
@@ -40,7 +41,8 @@ impl ContractViews {
         let pinned = self.plans.pin_untrusting(read, None);
         let approval = match &pinned {
             Ok(plan) => {
-                self.permissions.approval_of_plan(read.skill.id.as_str(), plan, &BTreeMap::new(), &[])
+                let options = RunOptions::default();
+                self.permissions.approval_of_plan(read.skill.id.as_str(), plan, &options)
             }
             Err(_) => self.permissions.approval(&read.skill),
         };
