@@ -207,6 +207,21 @@ impl Plans {
         sources.pin(read, approval)
     }
 
+    /// Checks that a skill, the skills that its contract runs, and the definitions of the capabilities that these call
+    /// are trusted. Reads from disk.
+    ///
+    /// # Errors
+    /// Returns `untrusted`, with what to do, and the error of a contract that cannot be pinned.
+    pub(super) fn ensure_trusted(&self, read: &SkillContract) -> Result<(), Error> {
+        contracts::trusted(&self.trust, read)?;
+        let plan = self.pin(read, None)?;
+        let (capabilities, catalog) = (self.services.capabilities()?, self.skills.snapshot());
+        match self.services.refusal_in_plan(&capabilities, &catalog, &plan) {
+            Some(why) => Err(Error::new(Code::Untrusted, why)),
+            None => Ok(()),
+        }
+    }
+
     /// Returns the digest and the version that a run's skill would be launched with now; `None` if it can no longer
     /// run. An approval required by the policy is not a change of the skill.
     pub(super) async fn present(
