@@ -43,11 +43,16 @@ pub struct ContractStep {
     /// Whether a capability that it calls has no available binding, so that `binding` says why.
     #[serde(default)]
     pub unbound: bool,
-    /// Required approvals and gates, as text.
+    /// Required approvals and gates, as text; if it may call several capabilities, also in a skill that it runs, and these
+    /// differ, for each of them.
     pub gates: Vec<String>,
+    /// The capabilities with external side effects that it may call without an approval or a gate that could prevent it,
+    /// also in a skill that it runs, as text.
+    #[serde(default)]
+    pub unapproved: Option<String>,
     /// Whether repeating it is safe, as text.
     pub effect: String,
-    /// Whether it has external side effects.
+    /// Whether it, or a skill that it runs, has external side effects.
     #[serde(default)]
     pub acts: bool,
 }

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use skills_base::hex;
 use skills_model::ApprovalReason;
 use skills_skill::contract::{Capability, Conformance};
+use skills_store::RunOptions;
 
 /// A call requested by a step.
 #[derive(Clone)]
@@ -56,6 +57,15 @@ pub struct CallConditions {
     pub unsandboxed: bool,
     /// Who started the run, or resumed it last; `None` for a call of no particular person.
     pub ordered_by: Option<String>,
+}
+
+impl CallConditions {
+    /// Returns the conditions of the calls of a run with these options, of no particular person; `usual` is the
+    /// conformance level of runs that state none.
+    pub fn of_run(options: &RunOptions, usual: Conformance) -> Self {
+        let stated = options.conformance.as_deref().and_then(|level| level.parse().ok());
+        Self { conformance: stated.unwrap_or(usual), unsandboxed: options.unsandboxed, ordered_by: None }
+    }
 }
 
 impl From<Conformance> for CallConditions {

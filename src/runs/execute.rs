@@ -301,13 +301,10 @@ impl Engine {
 
     /// Returns what decides which bindings may execute the calls of a run.
     pub(super) fn conditions(&self, run: &RunRecord) -> CallConditions {
-        let options = &run.options;
-        let stated = options.conformance.as_deref().and_then(|level| level.parse().ok());
-        let ordered_by = options.resumed_by.as_ref().unwrap_or(&run.started_by);
+        let ordered_by = run.options.resumed_by.as_ref().unwrap_or(&run.started_by);
         CallConditions {
-            conformance: stated.unwrap_or(self.conformance),
-            unsandboxed: options.unsandboxed,
             ordered_by: Some(ordered_by.clone()),
+            ..CallConditions::of_run(&run.options, self.conformance)
         }
     }
 }

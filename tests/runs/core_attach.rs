@@ -410,3 +410,73 @@ async fn contract_shows_the_bindings_of_its_steps() {
     assert!(found("capabilities").contains("5 callable"), "{}", found("capabilities"));
     assert!(!found("isolation").is_empty() && !found("workers").is_empty());
 }
+
+/// Adds `route`, which books or sends, and `nest`, which runs it.
+fn write_routes(place: &TestHome) {
+    let send = "id: test.wire.send\nversion: 1.0.0\ndescription: Sends.\nproperties: {side_effects: true}\n";
+    place.write("skills/ledger/capabilities/send.yaml", send);
+    let inputs = "inputs: {kind: {type: string, default: csv}}\n";
+    let skill = |id: &str, step: &str| {
+        let text = format!(
+            "---\nname: {id}\ndescription: Does {id} things.\nmetadata:\n  classification: {{invocation: both, attach_targets: [run]}}\n---\nx\n"
+        );
+        place.write(&format!("skills/{id}/SKILL.md"), &text);
+        let contract = format!("id: test.{id}\nversion: 1.0.0\n{inputs}steps:\n  - id: go\n{step}");
+        place.write(&format!("skills/{id}/skill.yaml"), &contract);
+    };
+    let router = "{on: inputs.kind, cases: {xls: test.ledger.book}, default: test.wire.send}";
+    skill(
+        "route",
+        &format!(
+            "    uses: test.ledger.book\n    input: {{amount: 1, account: \"1\"}}\n    config: {{router: {router}}}\n"
+        ),
+    );
+    skill("nest", "    uses: skill:route\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn effects_of_routed_and_nested_calls_are_shown() {
+    let place = TestHome::new();
+    write_routes(&place);
+    let core = place.open().await;
+    let watched = run(&core, "close", json!({})).await;
+    for skill in ["route", "nest"] {
+        let request = attachment(skill, "run", &watched.id.0, json!({}));
+        let preview = core.attach_preview(request).await.unwrap();
+        for line in [
+            "test.ledger.book has external side effects, after approval",
+            "test.wire.send has external side effects",
+        ] {
+            assert!(preview.may_do.contains(&line.to_owned()), "{skill}: {:?}", preview.may_do);
+        }
+        let view = core.contract(skill).await.unwrap();
+        let step = &view.steps[0];
+        assert_eq!(
+            step.gates,
+            ["test.wire.send: no approval or gate", "test.ledger.book: always requires approval"],
+            "{skill}"
+        );
+        assert_eq!(step.unapproved.as_deref(), Some("test.wire.send"), "{skill}");
+        assert!(step.acts, "{skill}");
+        assert_eq!(step.effect, "external side effects; not idempotent", "{skill}");
+    }
+    let ledger = core.contract("ledger").await.unwrap();
+    assert!(ledger.steps.iter().all(|step| step.unapproved.is_none()), "{:?}", ledger.steps);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn untrusted_parts_of_a_contract_are_reported() {
+    let mut place = TestHome::new();
+    write_routes(&place);
+    for (trusted, what) in [
+        (["nest", "route"], "the definition of capability:test."),
+        (["nest", "ledger"], "route is not trusted"),
+    ] {
+        place.config.trust = trusted.iter().map(|id| place.path(&format!("skills/{id}"))).collect();
+        let core = place.open().await;
+        let blocked = core.contract("nest").await.unwrap().blocked.unwrap();
+        assert!(blocked.contains(what), "{blocked}");
+        let error = launch(&core, "nest", json!({})).await.unwrap_err();
+        assert_eq!(error.code, Code::Untrusted, "{error}");
+    }
+}

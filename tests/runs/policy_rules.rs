@@ -7,10 +7,12 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use skills_api::operations::{Principal, Scope};
 use skills_api::{
-    CapabilityRequest, Code, Error, Local, RunClient as _, RunCommand, SessionClient as _, SettingsChange,
+    CapabilityRequest, Code, Error, ExecutionOptions, Local, RunClient as _, RunCommand, SessionClient as _,
+    SettingsChange,
 };
 use skills_model::{ApprovalReason, Gate, RunState, Verdict};
 use skills_session::ToolFailure;
+use skills_skill::contract::Conformance;
 use skills_store::RunRecord;
 
 use crate::runs_place::{TestHome, attachment, decide, object, request, resume, wait_for_completion};
@@ -53,6 +55,10 @@ const WAYS: [&str; 5] = ["ledger", "wrap", "outer", "borrow", "capability:test.l
 
 async fn launch_labeled(core: &Local, way: &str, env: Option<&str>) -> Result<RunRecord, Error> {
     let labels = env.map(|env| ("env".to_owned(), env.to_owned())).into_iter().collect();
+    launch_with(core, way, ExecutionOptions { labels, ..ExecutionOptions::default() }).await
+}
+
+async fn launch_with(core: &Local, way: &str, options: ExecutionOptions) -> Result<RunRecord, Error> {
     let launched = if let Some(capability) = way.strip_prefix("capability:") {
         let mut request = CapabilityRequest {
             capability: capability.to_owned(),
@@ -60,12 +66,12 @@ async fn launch_labeled(core: &Local, way: &str, env: Option<&str>) -> Result<Ru
             started_by: Some("ana".to_owned()),
             ..CapabilityRequest::default()
         };
-        request.options.labels = labels;
+        request.options = options;
         core.execute_capability(request).await?
     } else {
         let inputs = if way == "ledger" { json!({ "amounts": [1] }) } else { json!({}) };
         let mut request = request(way, inputs);
-        request.options.labels = labels;
+        request.options = options;
         core.launch(request).await?
     };
     Ok(launched.run)
@@ -76,7 +82,11 @@ async fn launch(core: &Local, way: &str) -> Result<RunRecord, Error> {
 }
 
 async fn waiting(core: &Local, way: &str) -> RunRecord {
-    let run = launch(core, way).await.unwrap();
+    waiting_with(core, way, ExecutionOptions::default()).await
+}
+
+async fn waiting_with(core: &Local, way: &str, options: ExecutionOptions) -> RunRecord {
+    let run = launch_with(core, way, options).await.unwrap();
     let run = wait_for_completion(core, &run.id.0).await;
     assert_eq!(run.state, RunState::WaitingForHuman, "{way}: {:?}", run.error);
     run
@@ -420,17 +430,43 @@ async fn a_run_is_subject_to_the_rules_for_what_was_launched() {
     assert_eq!(refused.code, Code::Forbidden, "{refused}");
 }
 
-/// Code of a denied bundle is never executed; the bindings of others still are.
-#[tokio::test(flavor = "multi_thread")]
-async fn rules_for_a_bundle_apply_to_its_bindings() {
-    let place = place();
+/// Adds the bundle `other` with a binding for `ledger`'s capability.
+fn write_other_binding(place: &TestHome, conformance: &str) {
     place.write(
         "skills/other/SKILL.md",
         "---\nname: other\ndescription: Books. Use for books.\n---\n# other\n",
     );
-    let binding = "id: aa-book\ncapability: test.ledger.book\nservice: other\nprotocol: script\noperation: book.sh\nmetadata: {default: true}\n";
-    place.write("skills/other/bindings/aa-book.yaml", binding);
+    let binding =
+        "id: aa-book\ncapability: test.ledger.book\nservice: other\nprotocol: script\noperation: book.sh\n";
+    let metadata = format!("metadata: {{default: true, conformance_profile: {conformance}}}\n");
+    place.write("skills/other/bindings/aa-book.yaml", &format!("{binding}{metadata}"));
     place.write("skills/other/scripts/book.sh", "cat > /dev/null; echo '{\"entry\": \"by other\"}'\n");
+}
+
+/// Nor can the options of a run avoid a rule for the bundle that they lead to.
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_for_a_bundle_apply_to_bindings_that_only_options_permit() {
+    let place = place();
+    write_other_binding(&place, "experimental");
+    place.write(POLICY, "require_approval: [{id: other}]\n");
+    let core = place.open().await;
+    for way in ["borrow", "outer", "capability:test.ledger.book"] {
+        let run = waiting(&core, way).await;
+        assert!(!is_policy_approval(&run), "{way}: {:?}", run.gate);
+        let conformance = Some(Conformance::Experimental);
+        let options = ExecutionOptions { conformance, ..ExecutionOptions::default() };
+        let run = waiting_with(&core, way, options).await;
+        assert!(is_policy_approval(&run), "{way}: {:?}", run.gate);
+        let subjects = &run.options.policy_subjects;
+        assert!(subjects.iter().any(|subject| subject.id == "other"), "{way}: {subjects:?}");
+    }
+}
+
+/// Code of a denied bundle is never executed; the bindings of others still are.
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_for_a_bundle_apply_to_its_bindings() {
+    let place = place();
+    write_other_binding(&place, "standard");
     place.write(POLICY, "require_approval: [{id: other}]\n");
     let core = place.open().await;
     let run = waiting(&core, "borrow").await;

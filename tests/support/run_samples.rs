@@ -295,6 +295,7 @@ pub fn contract_view(skill: &str, source: &str) -> ContractView {
         },
         unbound: false,
         gates: if step.id == "book" { vec!["a person confirms each time".to_owned()] } else { Vec::new() },
+        unapproved: None,
         acts: step.id == "book",
         effect: "no side effects; safe to repeat".to_owned(),
     });

@@ -401,6 +401,27 @@ fn open_launch_dialog_follows_trust_and_edits() {
 }
 
 #[test]
+fn launch_dialog_names_what_acts_without_an_approval() {
+    let client = core(vec![detail(&id(7), "flaky-upload", RunState::Failed)]);
+    let mut view = contract_view("invoice-intake", INVOICE);
+    for (uses, place) in [("capability text.count, wire.send", "before extract"), ("skill pay", "in extract")]
+    {
+        let step = &mut view.steps[0];
+        uses.clone_into(&mut step.uses);
+        step.gates = ["wire.send: no approval or gate", "text.count: always requires approval"]
+            .map(str::to_owned)
+            .to_vec();
+        (step.acts, step.unapproved) = (true, Some("wire.send".to_owned()));
+        client.runs.add_contract(view.clone());
+        let mut harness = opened(&client, 120, 36);
+        let picked = Message::Picked(PickerKind::Launchable, "invoice-intake".to_owned());
+        harness.deliver(AppEvent::All(picked)).wait_for("Launch a run");
+        let approval = format!("{place}: wire.send");
+        has(&harness, &[approval.as_str(), "extract (wire.send) changes external state"]);
+    }
+}
+
+#[test]
 fn a_new_wait_is_announced_on_every_pane() {
     let client = core(vec![detail(&id(3), "site-report", RunState::Running)]);
     let panes: Vec<Box<dyn Pane>> = vec![Box::new(NotePane::of(&["a note"])), Box::new(Runs::new())];

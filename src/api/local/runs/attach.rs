@@ -1,6 +1,6 @@
 //! Attaches a skill: makes the four checks in order, passes the target's content on, and previews the effects.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -9,7 +9,9 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::contracts::{self, SkillContract};
+use super::launch::policy_options;
 use super::lease_holder::with_holder;
+use super::possible_calls::{self, PossibleCall};
 use super::references::{self, ResolvedTarget};
 use super::runtime::{RunRuntime, RunStore};
 use super::{Launches, Plans, Targets, Workers, workers};
@@ -19,10 +21,9 @@ use crate::{
     content, reproduce,
 };
 use skills_config::operands;
-use skills_registry::Trust;
 use skills_runs::check_inputs;
-use skills_skill::contract::{Capability, Step};
 use skills_skill::{AttachTarget, EffectMode, Invocation, Skill};
+use skills_store::RunOptions;
 
 /// Maximum number of targets that are read at the same time.
 pub(super) const MAX_PREPARED: usize = 4;
@@ -59,7 +60,6 @@ impl AttachChecks {
 /// Attachments of skills to targets.
 pub(in crate::local) struct Attachments {
     pub(super) store: Arc<RunStore>,
-    pub(super) trust: Trust,
     pub(super) plans: Arc<Plans>,
     pub(super) targets: Targets,
     /// Permits to read targets, which may have many megabytes.
@@ -148,7 +148,7 @@ impl Attachments {
             .collect();
         let found = looked.target.as_ref().map(|(_, found)| found);
         let may_do = match &looked.read {
-            Some(read) => self.may_do(read, found, &request.options.labels).await?,
+            Some(read) => self.may_do(read, found, policy_options(&request.options)).await?,
             None => Vec::new(),
         };
         let named = skill.as_ref().map_or(request.skill.as_str(), |skill| skill.id.as_str());
@@ -250,15 +250,14 @@ impl Attachments {
         .await
     }
 
-    /// Describes what the skill may do to the target and beyond.
+    /// Describes what a run of the skill with these options may do to the target and beyond.
     async fn may_do(
         &self,
         read: &SkillContract,
         found: Option<&ResolvedTarget>,
-        labels: &BTreeMap<String, String>,
+        options: RunOptions,
     ) -> Result<Vec<String>, Error> {
-        let (plans, trust, read) = (Arc::clone(&self.plans), self.trust.clone(), read.clone());
-        let labels = labels.clone();
+        let (plans, read) = (Arc::clone(&self.plans), read.clone());
         let run = found.and_then(|found| found.run.as_ref()).map(|run| (run.id.clone(), run.state));
         crate::work::run_blocking(move || {
             let mut out = vec![effect(&read.skill)];
@@ -273,24 +272,30 @@ impl Attachments {
                 });
             }
             let capabilities = plans.services.capabilities()?;
-            let mut seen = BTreeSet::new();
-            let called = read.contract.steps.iter().flat_map(Step::called_capabilities);
-            let called = called.filter(|id| seen.insert(*id)).filter_map(|id| capabilities.capability(id));
-            let outside: Vec<&Arc<Capability>> =
-                called.filter(|capability| capability.properties.side_effects).collect();
-            if outside.is_empty() {
+            let plan = plans.pin_untrusting(&read, None).ok();
+            let no_skills = BTreeMap::new();
+            let skills = plan.as_ref().map_or(&no_skills, |plan| &plan.skills);
+            let mut acting = possible_calls::of_steps(&read.contract.steps, skills, &capabilities);
+            acting.retain(PossibleCall::acts);
+            if acting.is_empty() && plan.is_some() {
                 out.push("no step declares external side effects".to_owned());
             }
-            for capability in outside {
-                let asks = if capability.safety.requires_confirmation { ", after approval" } else { "" };
-                out.push(format!("{} has external side effects{asks}", capability.id));
+            for call in acting {
+                let how = if call.requires_approval() {
+                    ", after approval"
+                } else if call.is_gate {
+                    ", as a gate"
+                } else {
+                    ""
+                };
+                out.push(format!("{} has external side effects{how}", call.capability.id));
             }
-            if let Err(error) = contracts::trusted(&trust, &read) {
+            if let Err(error) = plans.ensure_trusted(&read) {
                 out.push(error.message);
             }
-            let approval = match plans.pin_untrusting(&read, None) {
-                Ok(plan) => plans.permissions.approval_of_plan(read.skill.id.as_str(), &plan, &labels, &[]),
-                Err(_) => plans.permissions.approval(&read.skill),
+            let approval = match &plan {
+                Some(plan) => plans.permissions.approval_of_plan(read.skill.id.as_str(), plan, &options),
+                None => plans.permissions.approval(&read.skill),
             };
             match approval {
                 Ok(Some(rule)) => out.push(format!("requires approval before its first step: {rule}")),

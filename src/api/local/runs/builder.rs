@@ -120,7 +120,6 @@ impl Builder<'_> {
             contracts: self.contract_views(&plans),
             attachments: Attachments {
                 store: Arc::clone(&store),
-                trust: self.trust.clone(),
                 plans: Arc::clone(&plans),
                 targets: targets.clone(),
                 preparing: Semaphore::new(attach::MAX_PREPARED),
@@ -181,7 +180,6 @@ impl Builder<'_> {
     fn contract_views(&self, plans: &Arc<Plans>) -> ContractViews {
         ContractViews {
             config: self.config(),
-            trust: self.trust.clone(),
             plans: Arc::clone(plans),
             services: Arc::clone(&self.services),
             permissions: Arc::clone(&self.permissions),

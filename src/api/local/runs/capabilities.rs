@@ -12,7 +12,7 @@ use crate::{CapabilityExplanation, Code, Error, names};
 use skills_base::audit::Entry;
 use skills_config::quoted;
 use skills_registry::Catalog;
-use skills_runs::{Caller as _, Capabilities, Explanation};
+use skills_runs::{Caller as _, Capabilities, Explanation, Plan};
 use skills_skill::contract::Capability;
 
 impl CapabilityServices {
@@ -89,6 +89,17 @@ impl CapabilityServices {
             return Some(why);
         }
         Some(format!("{why}; it is also defined in {}: trust only the one to be used", others.join(", ")))
+    }
+
+    /// Like [`Self::definition_refusal`], for the first capability of a plan whose definition is not used.
+    pub(super) fn refusal_in_plan(
+        &self,
+        capabilities: &Capabilities,
+        catalog: &Catalog,
+        plan: &Plan,
+    ) -> Option<String> {
+        let mut called = plan.capabilities.keys().filter_map(|id| capabilities.capability(id));
+        called.find_map(|capability| self.definition_refusal(capabilities, catalog, capability))
     }
 
     fn explained(

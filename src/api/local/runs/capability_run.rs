@@ -1,12 +1,11 @@
 //! Runs of a single capability: a generated contract with one step.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::launch::{PreparedLaunch, inputs_error, title_of};
+use super::launch::{PreparedLaunch, inputs_error, policy_options, title_of};
 use super::{Launches, Plans, capabilities, contracts};
 use crate::{CapabilityRequest, Code, Error, Launched};
 use skills_runs::{Capabilities, Plan, check_inputs};
@@ -48,8 +47,8 @@ impl Launches {
             let id = format!("{PREFIX}{}", capability.id);
             // Rules are checked first: a caller without permission does not learn its inputs.
             let unpinned = plan(&capabilities, &capability, &requested.inputs, None)?;
-            let approval =
-                plans.permissions.approval_of_plan(&id, &unpinned, &requested.options.labels, &[])?;
+            let options = policy_options(&requested.options);
+            let approval = plans.permissions.approval_of_plan(&id, &unpinned, &options)?;
             let inputs = if capability.inputs.is_empty() {
                 // A capability that declares no inputs accepts everything.
                 requested.inputs
@@ -62,7 +61,7 @@ impl Launches {
                 title: title_of(&id, &plan.contract, &inputs),
                 expires_in_s: None,
                 skill_id: SkillId::new(id.as_str()),
-                plan: plans.pinned(&id, &plan)?,
+                plan: plans.pinned(&id, &plan, &options)?,
                 inputs,
                 options: RunOptions {
                     place: plans.place_of_capability(&capability),
@@ -98,7 +97,7 @@ impl Plans {
         let Ok(plan) = self.pin_untrusting(&read, None) else { return Vec::new() };
         let mut digests = vec![plan.digest()];
         if let Ok(Some(rule)) =
-            self.permissions.approval_of_plan(skill.id.as_str(), &plan, &BTreeMap::new(), &[])
+            self.permissions.approval_of_plan(skill.id.as_str(), &plan, &RunOptions::default())
         {
             digests.push(Plan { approval: Some(rule), ..plan }.digest());
         }

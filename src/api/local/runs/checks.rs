@@ -187,8 +187,7 @@ impl HealthChecks {
         skill: &Arc<Skill>,
     ) -> Option<String> {
         let plan = self.plans.pin_untrusting(&contracts::read(skill).ok()?, None).ok()?;
-        let mut called = plan.capabilities.keys().filter_map(|id| capabilities.capability(id));
-        called.find_map(|capability| self.services.definition_refusal(capabilities, catalog, capability))
+        self.services.refusal_in_plan(capabilities, catalog, &plan)
     }
 
     fn capability_check(&self, capabilities: &Capabilities) -> Result<Check, Error> {

@@ -4,21 +4,21 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::contracts::{self, SkillContract};
-use super::runtime::CapabilityServices;
+use super::possible_calls::{self, PossibleCall};
+use super::runtime::{CallServices, CapabilityServices};
 use super::{Permissions, Plans, decision_preview};
 use crate::{ContractStep, ContractView, Error};
 use skills_base::canonical::digest_of;
 use skills_config::Config;
-use skills_registry::Trust;
 use skills_runs::{Caller as _, Capabilities, Explanation, Plan};
-use skills_skill::contract::{Capability, Step, StepAction};
+use skills_skill::contract::{Conformance, Contract, Step, StepAction};
 use skills_skill::{Finding, Severity};
+use skills_store::RunOptions;
 
 /// The contracts of skills as they are shown.
 #[derive(Clone)]
 pub(in crate::local) struct ContractViews {
     pub(super) config: Arc<Config>,
-    pub(super) trust: Trust,
     pub(super) plans: Arc<Plans>,
     pub(super) services: Arc<CapabilityServices>,
     pub(super) permissions: Arc<Permissions>,
@@ -40,7 +40,8 @@ impl ContractViews {
         let pinned = self.plans.pin_untrusting(read, None);
         let approval = match &pinned {
             Ok(plan) => {
-                self.permissions.approval_of_plan(read.skill.id.as_str(), plan, &BTreeMap::new(), &[])
+                let options = RunOptions::default();
+                self.permissions.approval_of_plan(read.skill.id.as_str(), plan, &options)
             }
             Err(_) => self.permissions.approval(&read.skill),
         };
@@ -49,14 +50,21 @@ impl ContractViews {
             Err(error) => (None, Some(error.message)),
         };
         let pinned = pinned.map(|plan| Plan { approval, ..plan });
-        let mut explained = BTreeMap::new();
-        let steps = read.contract.steps.iter();
-        let steps = steps.map(|step| self.step_of(step, &capabilities, &calling, &mut explained)).collect();
+        let no_skills = BTreeMap::new();
+        let mut views = StepViews {
+            conformance: self.config.conformance,
+            skills: pinned.as_ref().map_or(&no_skills, |plan| &plan.skills),
+            capabilities: &capabilities,
+            calling: &calling,
+            explained: BTreeMap::new(),
+            nested: BTreeMap::new(),
+        };
+        let steps: Vec<ContractStep> = read.contract.steps.iter().map(|step| views.view(step)).collect();
         let mut findings = read.contract.findings.clone();
         findings.extend(of_bundle(read, &capabilities));
         let broken =
             contracts::broken(read).or_else(|| pinned.as_ref().err().cloned()).map(|error| error.message);
-        let untrusted = contracts::trusted(&self.trust, read).err().map(|error| error.message);
+        let untrusted = self.plans.ensure_trusted(read).err().map(|error| error.message);
         let contract = (*read.contract).clone();
         Ok(ContractView {
             skill_id: read.skill.id.clone(),
@@ -68,36 +76,59 @@ impl ContractViews {
             contract,
         })
     }
+}
 
-    fn step_of(
-        &self,
-        step: &Step,
-        capabilities: &Capabilities,
-        calling: &super::runtime::CallServices,
-        // The bindings of the capabilities of earlier steps: many steps can call one with many bindings.
-        explained: &mut BTreeMap<String, Option<Explanation>>,
-    ) -> ContractStep {
+/// What holds for all that a step may call.
+#[derive(Clone)]
+struct CallSummary {
+    gates: Vec<String>,
+    unapproved: Option<String>,
+    effect: String,
+    acts: bool,
+}
+
+/// Describes the steps of a contract.
+struct StepViews<'a> {
+    conformance: Conformance,
+    /// The contracts that the steps run, directly or through others.
+    skills: &'a BTreeMap<String, Arc<Contract>>,
+    capabilities: &'a Capabilities,
+    calling: &'a CallServices,
+    /// The bindings of the capabilities of earlier steps: many steps can call one with many bindings.
+    explained: BTreeMap<&'a str, Option<Explanation>>,
+    /// The summaries of skills that earlier steps run.
+    nested: BTreeMap<&'a str, CallSummary>,
+}
+
+impl<'a> StepViews<'a> {
+    fn view(&mut self, step: &'a Step) -> ContractStep {
         let called = step.called_capabilities();
-        let found: Vec<&Arc<Capability>> =
-            called.iter().filter_map(|id| capabilities.capability(id)).collect();
         let (mut bindings, mut unbound) = (Vec::new(), false);
         for &id in &called {
             let explain = || {
-                let capability = capabilities.capability(id)?;
-                Some(calling.broker.explain(capability, &self.config.conformance.into()))
+                let capability = self.capabilities.capability(id)?;
+                Some(self.calling.broker.explain(capability, &self.conformance.into()))
             };
-            let explanation = explained.entry(id.to_owned()).or_insert_with(explain).as_ref();
+            let explanation = self.explained.entry(id).or_insert_with(explain).as_ref();
             let words =
                 explanation.map_or_else(|| format!("unknown capability {id}"), decision_preview::binding);
             bindings.push(if called.len() > 1 { format!("{id}: {words}") } else { words });
             unbound = unbound || explanation.is_none_or(|explanation| explanation.chosen.is_none());
         }
-        let mut gates: Vec<String> = Vec::new();
-        for words in found.iter().flat_map(|capability| decision_preview::gates(capability)) {
-            if !gates.contains(&words) {
-                gates.push(words);
+        let summarize = || {
+            let calls = possible_calls::of_steps([step], self.skills, self.capabilities);
+            CallSummary {
+                gates: possible_calls::gates(&calls),
+                unapproved: possible_calls::unapproved(&calls),
+                effect: effect(step, &calls, self.capabilities),
+                acts: calls.iter().any(PossibleCall::acts),
             }
-        }
+        };
+        let summary = if let StepAction::Skill(id) = &step.action {
+            self.nested.entry(id).or_insert_with(summarize).clone()
+        } else {
+            summarize()
+        };
         ContractStep {
             id: step.id.clone(),
             after: step.depends_on.clone(),
@@ -109,9 +140,10 @@ impl ContractViews {
             flow: flow(step),
             binding: (!bindings.is_empty()).then(|| bindings.join("; ")),
             unbound,
-            gates,
-            effect: effect(step, &found, called.len()),
-            acts: found.iter().any(|capability| capability.properties.side_effects),
+            gates: summary.gates,
+            unapproved: summary.unapproved,
+            effect: summary.effect,
+            acts: summary.acts,
         }
     }
 }
@@ -150,19 +182,18 @@ fn flow(step: &Step) -> Vec<String> {
 }
 
 /// Describes whether repeating a step is safe.
-fn effect(step: &Step, found: &[&Arc<Capability>], called: usize) -> String {
+fn effect(step: &Step, calls: &[PossibleCall<'_>], capabilities: &Capabilities) -> String {
+    let acting: Vec<&PossibleCall<'_>> = calls.iter().filter(|call| call.acts()).collect();
     match step.action {
         StepAction::WaitForSignal(_) => return "waits, no side effects".to_owned(),
-        StepAction::Skill(_) => return "those of its steps".to_owned(),
-        StepAction::Capability(_) => {}
+        StepAction::Skill(_) if acting.is_empty() => return "those of its steps".to_owned(),
+        StepAction::Skill(_) | StepAction::Capability(_) => {}
     }
-    if found.len() < called {
-        return "unknown: a capability is missing".to_owned();
-    }
-    let outside = |c: &&&Arc<Capability>| c.properties.side_effects;
-    if found.iter().all(|capability| !outside(&capability)) {
+    if step.called_capabilities().into_iter().any(|id| capabilities.capability(id).is_none()) {
+        "unknown: a capability is missing".to_owned()
+    } else if acting.is_empty() {
         "no side effects; safe to repeat".to_owned()
-    } else if found.iter().filter(outside).all(|capability| capability.properties.idempotent) {
+    } else if acting.iter().all(|call| call.capability.properties.idempotent) {
         "external side effects; idempotent".to_owned()
     } else {
         "external side effects; not idempotent".to_owned()

@@ -54,7 +54,7 @@ pub(super) struct Pinned {
 pub(super) struct Ready {
     skill: Arc<Skill>,
     read: SkillContract,
-    /// The plan with the approval that is required independent of the labels. Checked last: invalid inputs are reported
+    /// The plan with the approval that is required of a run without options. Checked last: invalid inputs are reported
     /// first.
     plan: Result<(Plan, Pinned), Error>,
     /// The root that the skill was read from.
@@ -137,10 +137,10 @@ impl Plans {
         self.permissions.approval(skill)?;
         let plan = match self.pin(&read, None) {
             Ok(plan) => {
-                let approval =
-                    self.permissions.approval_of_plan(skill.id.as_str(), &plan, &BTreeMap::new(), &[])?;
+                let options = RunOptions::default();
+                let approval = self.permissions.approval_of_plan(skill.id.as_str(), &plan, &options)?;
                 let plan = Plan { approval, ..plan };
-                self.pinned(skill.id.as_str(), &plan).map(|pinned| (plan, pinned))
+                self.pinned(skill.id.as_str(), &plan, &options).map(|pinned| (plan, pinned))
             }
             Err(error) => Err(error),
         };
@@ -157,24 +157,27 @@ impl Plans {
         let skill = &ready.skill;
         let inputs = check_inputs(&ready.read.contract.inputs, inputs)
             .map_err(|problems| inputs_error(skill.id.as_str(), &problems))?;
-        let plan = self.labeled_plan(ready, &options.labels)?;
+        let plan = self.plan_for(ready, &policy_options(options))?;
         let title = title_of(skill.id.as_str(), &ready.read.contract, &inputs);
         let expires_in_s = ready.read.contract.expires_in_seconds;
         let options = RunOptions { place: ready.place.clone(), ..self.run_options(options)? };
         Ok(PreparedLaunch { skill_id: skill.id.clone(), plan, inputs, options, title, expires_in_s })
     }
 
-    /// Returns the plan of a launch with labels, for which the policy may have rules. Reads from disk if it has.
-    fn labeled_plan(&self, ready: &Ready, labels: &BTreeMap<String, String>) -> Result<Pinned, Error> {
+    /// Returns the plan of a launch with these options. The policy may have rules for its labels, and for the bundles of
+    /// bindings that only its options permit. Reads from disk unless they are the default.
+    fn plan_for(&self, ready: &Ready, options: &RunOptions) -> Result<Pinned, Error> {
         let (plan, pinned) = ready.plan.clone()?;
-        if labels.is_empty() {
+        if *options == RunOptions::default() {
             return Ok(pinned);
         }
-        let approval = self.permissions.approval_of_plan(ready.skill.id.as_str(), &plan, labels, &[])?;
-        if approval == plan.approval {
+        let id = ready.skill.id.as_str();
+        let approval = self.permissions.approval_of_plan(id, &plan, options)?;
+        let has_usual_bindings = options.conformance.is_none() && !options.unsandboxed;
+        if has_usual_bindings && approval == plan.approval {
             return Ok(pinned);
         }
-        self.pinned(ready.skill.id.as_str(), &Plan { approval, ..plan })
+        self.pinned(id, &Plan { approval, ..plan }, options)
     }
 
     /// Pins a contract in its current state.
@@ -204,6 +207,21 @@ impl Plans {
         sources.pin(read, approval)
     }
 
+    /// Checks that a skill, the skills that its contract runs, and the definitions of the capabilities that these call
+    /// are trusted. Reads from disk.
+    ///
+    /// # Errors
+    /// Returns `untrusted`, with what to do, and the error of a contract that cannot be pinned.
+    pub(super) fn ensure_trusted(&self, read: &SkillContract) -> Result<(), Error> {
+        contracts::trusted(&self.trust, read)?;
+        let plan = self.pin(read, None)?;
+        let (capabilities, catalog) = (self.services.capabilities()?, self.skills.snapshot());
+        match self.services.refusal_in_plan(&capabilities, &catalog, &plan) {
+            Some(why) => Err(Error::new(Code::Untrusted, why)),
+            None => Ok(()),
+        }
+    }
+
     /// Returns the digest and the version that a run's skill would be launched with now; `None` if it can no longer
     /// run. An approval required by the policy is not a change of the skill.
     pub(super) async fn present(
@@ -229,13 +247,14 @@ impl Plans {
         looked.await.unwrap_or((None, None))
     }
 
-    /// Adds to a plan the digests of what executes its steps now, and what the policy applies to. Reads from disk.
-    pub(super) fn pinned(&self, skill_id: &str, plan: &Plan) -> Result<Pinned, Error> {
+    /// Adds to a plan the digests of what executes its steps now, and what the policy applies to in a run with these
+    /// options. Reads from disk.
+    pub(super) fn pinned(&self, skill_id: &str, plan: &Plan, options: &RunOptions) -> Result<Pinned, Error> {
         let broker = &self.services.calling()?.broker;
         let definitions = self.current_definitions(skill_id, plan)?;
         let pins = plan.capabilities.keys().flat_map(|id| broker.pins(id)).collect();
         let steps = u32::try_from(plan.contract.steps.len()).unwrap_or(u32::MAX);
-        let policy_subjects = self.permissions.policy_subjects(skill_id, plan, &[])?;
+        let policy_subjects = self.permissions.policy_subjects(skill_id, plan, options)?;
         let contract = plan.to_value();
         Ok(Pinned {
             steps,
@@ -309,27 +328,23 @@ impl Plans {
         options.check()?;
         let files = files(&options.files, &self.config.cwd)?;
         Ok(RunOptions {
-            conformance: options.conformance.map(|conformance| conformance.to_string()),
             audit_mode: options.audit_mode,
             expires_in_s: options.expires_in,
             on_expiry: options.on_expiry,
-            unsandboxed: options.unsandboxed,
-            inputs_by: Vec::new(),
-            resumed_by: None,
             file_digests: file_digests(&files)?,
             files,
-            labels: options.labels.clone(),
-            title: None,
-            assigned: None,
-            escalated_ms: None,
-            escalated_to: Vec::new(),
-            notified: None,
-            notifying: Vec::new(),
-            place: None,
-            pins: None,
-            policy_subjects: Vec::new(),
-            definitions: None,
+            ..policy_options(options)
         })
+    }
+}
+
+/// Returns the options of a launch on which the policy's rules for it depend.
+pub(super) fn policy_options(options: &ExecutionOptions) -> RunOptions {
+    RunOptions {
+        conformance: options.conformance.map(|conformance| conformance.to_string()),
+        unsandboxed: options.unsandboxed,
+        labels: options.labels.clone(),
+        ..RunOptions::default()
     }
 }
 
@@ -346,7 +361,7 @@ impl Launches {
         let wait = request.options.wait;
         let ready = self.plans.ready_alone(&request.skill).await?;
         let LaunchRequest { inputs, options, started_by, .. } = request;
-        let prepared = if options.files.is_empty() && options.labels.is_empty() {
+        let prepared = if options.files.is_empty() && policy_options(&options) == RunOptions::default() {
             self.plans.fit(&ready, &inputs, &options)?
         } else {
             let (plans, options) = (Arc::clone(&self.plans), options.clone());

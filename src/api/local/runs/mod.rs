@@ -30,6 +30,7 @@ mod observed_store;
 mod operator;
 mod overrides;
 mod permission;
+mod possible_calls;
 mod questions;
 mod references;
 mod runtime;

@@ -131,14 +131,16 @@ impl Permissions {
     }
 
     /// Returns what the rules of the policy apply to for a run with this skill and plan: its skill or capability, the
-    /// skills that its contracts run, and the skills whose bundles contain the capabilities that they call. `pinned` are
-    /// those of its launch: a run that was launched is subject to the rules for both. Reads from disk.
+    /// skills that its contracts run, and the skills whose bundles contain the capabilities that they call, or bindings
+    /// that these options permit. The options of a run that was launched contain those of its launch: it is subject to
+    /// the rules for both. Reads from disk.
     pub(super) fn policy_subjects(
         &self,
         skill_id: &str,
         plan: &Plan,
-        pinned: &[PolicySubject],
+        options: &RunOptions,
     ) -> Result<Vec<PolicySubject>, Error> {
+        let pinned = options.policy_subjects.as_slice();
         let (catalog, capabilities) = (self.registry.snapshot(), self.services.capabilities()?);
         let present = |skill: &Arc<Skill>, contains: Option<&str>| skill_subject(&catalog, skill, contains);
         let capability =
@@ -175,7 +177,7 @@ impl Permissions {
             }
         }
         let broker = &self.services.calling()?.broker;
-        let conditions = CallConditions::from(self.services.config.conformance);
+        let conditions = CallConditions::of_run(options, self.services.config.conformance);
         for id in plan.capabilities.keys() {
             let declared = capabilities.capability(id).map(|capability| capability.location.clone());
             // A binding of a denied bundle is not called; that requires no other bundle to be denied.
@@ -193,8 +195,8 @@ impl Permissions {
         Ok(subjects)
     }
 
-    /// Returns the first rule that requires an approval before the first step of a run with this skill, plan and labels.
-    /// `pinned` are the subjects of its launch, if it was launched. Reads from disk.
+    /// Returns the first rule that requires an approval before the first step of a run with this skill, plan and options.
+    /// Reads from disk.
     ///
     /// # Errors
     /// Returns `forbidden`, naming the rule, and `invalid_configuration` for an invalid policy.
@@ -202,16 +204,15 @@ impl Permissions {
         &self,
         skill_id: &str,
         plan: &Plan,
-        labels: &BTreeMap<String, String>,
-        pinned: &[PolicySubject],
+        options: &RunOptions,
     ) -> Result<Option<String>, Error> {
         let policy = self.deciding()?;
         if policy.rules.is_empty() {
             return Ok(None);
         }
         let mut required = None;
-        for subject in self.policy_subjects(skill_id, plan, pinned)? {
-            let rule = allowed(&subject, policy.result(&comparable(&subject, labels)))?;
+        for subject in self.policy_subjects(skill_id, plan, options)? {
+            let rule = allowed(&subject, policy.result(&comparable(&subject, &options.labels)))?;
             required = required.or(rule);
         }
         Ok(required)
@@ -230,7 +231,7 @@ impl Permissions {
         let mut required = if policy.approvals.is_empty() {
             RequiredApprovals::default()
         } else {
-            let subjects = self.policy_subjects(&run.skill_id, plan, &run.options.policy_subjects)?;
+            let subjects = self.policy_subjects(&run.skill_id, plan, &run.options)?;
             let own = subjects.iter().filter(|subject| subject.contains.is_none());
             let own: Vec<_> = own.map(|subject| comparable(subject, &run.options.labels)).collect();
             policy.approvals(&own)
@@ -272,7 +273,7 @@ impl Permissions {
     /// Returns `untrusted`, with what to do.
     fn ensure_trusted(&self, skill_id: &str, plan: &Plan, options: &RunOptions) -> Result<(), Error> {
         let subjects = match options.policy_subjects.as_slice() {
-            [] => self.policy_subjects(skill_id, plan, &[])?,
+            [] => self.policy_subjects(skill_id, plan, options)?,
             pinned => pinned.to_vec(),
         };
         for PolicySubject { id, location, root, contains, other_paths, .. } in &subjects {
@@ -370,9 +371,8 @@ impl Permissions {
         let (permissions, plan) = (Arc::clone(self), plan.clone());
         let (skill_id, options) = (run.skill_id.clone(), run.options.clone());
         let look = move || {
-            let pinned = &options.policy_subjects;
             permissions.ensure_trusted(&skill_id, &plan, &options)?;
-            permissions.approval_of_plan(&skill_id, &plan, &options.labels, pinned)
+            permissions.approval_of_plan(&skill_id, &plan, &options)
         };
         match crate::work::run_blocking(look).await? {
             Some(rule) if !is_approved => {

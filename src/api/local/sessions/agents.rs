@@ -196,9 +196,8 @@ impl AgentFolders {
     pub(super) fn of_session(&self, settings: &Settings) -> Result<Option<Agent>, Error> {
         let Some(id) = &settings.agent else { return Ok(None) };
         let agents = self.found();
-        let view = settings
-            .agent_file
-            .map_or_else(|| agents.with_id(id).cloned(), |file| agents.of_file(id, file));
+        let view =
+            settings.agent_file.map_or_else(|| agents.with_id(id).cloned(), |file| agents.of_file(id, file));
         let AgentView { agent, of_project, .. } = view?;
         if of_project {
             let (prompt, instructions) = (escape_tags(&agent.prompt), escape_tags(&agent.instructions));

@@ -16,7 +16,7 @@ use crate::pane::{Effect, Message, PaneId};
 use crate::run_requests::{RunRequest, RunResponse};
 use crate::theme::Role;
 use crate::widgets::{Painter, RichLine, Seg, counted, shown, wrap_to};
-use skills_api::{ConnectionState, ContractView, Event, LaunchRequest};
+use skills_api::{ConnectionState, ContractStep, ContractView, Event, LaunchRequest};
 
 /// Message if the connection is lost after the launch was sent.
 const LOST: &str = "The connection was lost before the response arrived. The launch is retried for up to \
@@ -137,22 +137,33 @@ impl LaunchDialog {
         };
         let mut asking = self.view.steps.iter().filter(|step| !step.gates.is_empty());
         for step in asking.by_ref().take(if roomy { 3 } else { 1 }) {
-            row("approval", &format!("before {}: {}", step.id, step.gates.join("; ")), Role::Waiting);
+            let place = if step.uses.starts_with("skill ") { "in" } else { "before" };
+            row("approval", &format!("{place} {}: {}", step.id, step.gates.join("; ")), Role::Waiting);
         }
         let more = asking.count();
         if more > 0 {
             row("", &format!("and before {}", counted(more, "more step")), Role::Waiting);
         }
-        let unasked: Vec<&str> = (self.view.steps.iter())
-            .filter(|step| step.acts && step.gates.is_empty())
-            .map(|step| step.id.as_str())
-            .collect();
-        if !unasked.is_empty() {
-            let change = if unasked.len() == 1 { "changes" } else { "change" };
-            row("no approval", &format!("{} {change} external state", unasked.join(", ")), Role::Warning);
+        let unapproved: Vec<String> = self.view.steps.iter().filter_map(unapproved).collect();
+        if !unapproved.is_empty() {
+            let change = if unapproved.len() == 1 { "changes" } else { "change" };
+            row("no approval", &format!("{} {change} external state", unapproved.join(", ")), Role::Warning);
         }
         row("isolation", &self.view.isolation, Role::Text);
         out
+    }
+}
+
+/// Returns the id of a step that can change external state without an approval, with the capabilities that do so if it
+/// does not call only these.
+fn unapproved(step: &ContractStep) -> Option<String> {
+    match &step.unapproved {
+        Some(called) if step.uses.strip_prefix("capability ") == Some(called.as_str()) => {
+            Some(step.id.clone())
+        }
+        Some(called) => Some(format!("{} ({called})", step.id)),
+        // Of a service of an earlier version.
+        None => (step.acts && step.gates.is_empty()).then(|| step.id.clone()),
     }
 }
 

@@ -293,7 +293,7 @@ fn step_node(step: &ContractStep, column: u16, width: u16, glyphs: &Glyphs) -> N
         let flow: Vec<String> = step.flow.iter().map(|one| shown(one)).collect();
         add(&[Seg::new(flow.join(&format!(" {} ", glyphs.dot)), Role::Info)]);
     }
-    if !step.effect.is_empty() && kind == "capability" {
+    if !step.effect.is_empty() && (kind == "capability" || step.acts) {
         let safe = step.effect.starts_with("no side effects");
         add(&[Seg::new(shown(&step.effect), if safe { Role::Muted } else { Role::Text })]);
     }
