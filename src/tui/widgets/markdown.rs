@@ -86,6 +86,8 @@ struct Writer<'t> {
     slant: usize,
     struck: usize,
     link: usize,
+    /// The length of `inline` at the start of the open link.
+    link_start: usize,
     heading: bool,
     code: Option<Code>,
     table: Option<Table>,
@@ -115,6 +117,7 @@ impl<'t> Writer<'t> {
             slant: 0,
             struck: 0,
             link: 0,
+            link_start: 0,
             heading: false,
             code: None,
             table: None,
@@ -172,10 +175,19 @@ impl<'t> Writer<'t> {
                 self.source_lines(&gap);
             } else {
                 let source = source.trim_start_matches(']').trim();
-                self.push(Seg::new(format!(" {}", clean(source)), Role::Muted));
+                let is_told = self.link > 0 && source == format!("({})", self.link_text());
+                if !is_told {
+                    self.push(Seg::new(format!(" {}", clean(source)), Role::Muted));
+                }
             }
         }
         self.at = to;
+    }
+
+    /// Returns what is drawn of the link that is open.
+    fn link_text(&self) -> String {
+        let segs = self.inline.get(self.link_start..).unwrap_or_default();
+        segs.iter().map(|seg| seg.text.as_str()).collect()
     }
 
     /// Draws a part of the source as it is, without empty lines at its start and end.
@@ -270,7 +282,10 @@ impl<'t> Writer<'t> {
             Tag::Emphasis => self.slant += 1,
             Tag::Strong => self.strong += 1,
             Tag::Strikethrough => self.struck += 1,
-            Tag::Link { .. } => self.link += 1,
+            Tag::Link { .. } => {
+                self.link += 1;
+                self.link_start = self.inline.len();
+            }
             Tag::Image { .. } => self.push(Seg::new("image: ", Role::Muted)),
             Tag::FootnoteDefinition(name) => {
                 self.flush();
@@ -434,7 +449,7 @@ impl<'t> Writer<'t> {
     /// Adds the blank row before a block, if one is pending.
     fn begin(&mut self) {
         if std::mem::take(&mut self.blank_wanted) && !self.out.is_empty() {
-            let prefix = joined(self.indents.iter().map(|i| &i.rest));
+            let prefix = joined(self.indents.iter().filter(|i| !i.fresh).map(|i| &i.rest));
             self.out.push(RichLine::from_segs(prefix));
         }
     }
@@ -633,6 +648,7 @@ mod tests {
         let text = "See [the *guide*](guide.md \"All steps\") or <https://x.example>, ![A table](a.png)\n";
         let line = "See the guide (guide.md \"All steps\") or https://x.example, image: A table (a.png)";
         assert_eq!(drawn(text, 120), [line]);
+        assert_eq!(drawn("Read [a.md](a.md) and [`b.md`](b.md).\n", 80), ["Read a.md and b.md."]);
         assert_eq!(
             drawn("The [guide][g].\n\n[g]: guide.md\n  'Title'\n", 80),
             ["The guide [g].", "", "[g]: guide.md", "'Title'"]
