@@ -377,12 +377,13 @@ pub struct DecisionTarget {
 }
 
 impl DecisionTarget {
-    /// Returns it without its content on one line: `artifact artifact:394a  o.json  55 B as JSON  sha256 9f…`. Reference
-    /// and label are quoted where one could be taken for the rest of the line.
+    /// Returns it without its content on one line: `artifact artifact:394a (o.json), 55 B as JSON, sha256 9f…`.
+    /// Reference and label are quoted where one could be taken for the rest of the line.
     pub fn text(&self) -> String {
-        let label = self.label.as_deref().map(|label| format!("  {}", quoted(label))).unwrap_or_default();
+        let label = self.label.as_deref().filter(|label| *label != self.reference);
+        let label = label.map(|label| format!(" ({})", quoted(label))).unwrap_or_default();
         let (kind, reference, size) = (&self.kind, quoted(&self.reference), byte_size(self.content_bytes));
-        safe_text::line(&format!("{kind} {reference}{label}  {size} as JSON  sha256 {}", self.sha256))
+        safe_text::line(&format!("{kind} {reference}{label}, {size} as JSON, sha256 {}", self.sha256))
             .into_owned()
     }
 

@@ -384,7 +384,10 @@ mod tests {
             "effect: standard, not idempotent",
             "executed by: POST https://ledger.internal/entries",
             "or, if that fails, by: POST https://backup.example/entries",
-            &format!("attached to: artifact artifact:394a  o.json  55 B as JSON  sha256 {}", "cd".repeat(32)),
+            &format!(
+                "attached to: artifact artifact:394a (o.json), 55 B as JSON, sha256 {}",
+                "cd".repeat(32)
+            ),
             "\"iban\": \"DE00\\ninputs: {}\"",
             "isolation: reaches the network",
             &format!("file: pay.csv  /srv/pay.csv  sha256 {}", "ab".repeat(32)),

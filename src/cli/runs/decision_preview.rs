@@ -168,7 +168,7 @@ mod tests {
         let text = render(&preview, NOW_MS, &TimeZone::UTC, look);
         let fallbacks = "fallbacks   openapi POST https://a.example/x\n            script scripts/x.sh\n";
         assert!(text.contains(fallbacks), "{text}");
-        assert!(text.contains("attached to artifact artifact:394a 31 B as JSON sha256"), "{text}");
+        assert!(text.contains("attached to artifact artifact:394a, 31 B as JSON, sha256"), "{text}");
         assert!(text.contains("  iban  DE00 MALLORY\n"), "{text}");
         assert!(text.contains("(truncated; `skills runs show"), "{text}");
         assert!(text.contains("exactly these inputs and this target"), "{text}");
