@@ -533,6 +533,32 @@ fn collection_named_agents_replaces_no_agent_of_the_user() {
     assert!(answer.code != 0 && !answer.stdout.contains("MALLORY"), "{}", answer.stdout);
 }
 
+/// Where the shipped skills are depends on the version and, without a cache, on the process.
+#[test]
+fn shipped_agent_is_the_same_in_every_folder_and_replaces_none() {
+    let home = Home::empty();
+    let store = format!("sqlite:{}", home.path().join("shipped.db").display());
+    let in_cache = |cache: &str, args: &[&str]| {
+        let cache = home.path().join(cache);
+        Answer::of(home.command().env("XDG_CACHE_HOME", cache).args(args).output().unwrap())
+    };
+    let demo = ["--demo", "--store", store.as_str(), "session"];
+    let new = [&demo[..], &["new", "--agent", "data-clerk", "--json"]].concat();
+    let made = in_cache("one", &new).json();
+    let compose = [&demo[..], &["compose", made["session_id"].as_str().unwrap()]].concat();
+    let answer = in_cache("two", &compose);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+
+    let own = home.path().join("home/.agents/skills");
+    write_skill(&own.join("csv-profile"), "csv-profile", "x");
+    std::fs::create_dir_all(own.join("agents")).unwrap();
+    let clerk = "id: data-clerk\nprompt: You are careful.\nuses_skills: [csv-profile]\n";
+    std::fs::write(own.join("agents/data-clerk.yaml"), clerk).unwrap();
+    let made = in_cache("one", &["session", "new", "--agent", "data-clerk", "--json"]).json();
+    let answer = in_cache("one", &["session", "compose", made["session_id"].as_str().unwrap()]);
+    assert!(answer.stdout.contains("You are careful."), "{}{}", answer.stdout, answer.stderr);
+}
+
 #[test]
 fn relative_root_in_the_environment_is_of_the_project() {
     let home = Home::empty();

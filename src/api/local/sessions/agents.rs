@@ -7,7 +7,7 @@ use crate::local::skills::Skills;
 use crate::{AgentView, Code, Error, names};
 use skills_base::files::{Folder, OpenError};
 use skills_config::operands;
-use skills_registry::Catalog;
+use skills_registry::{Catalog, RootOrigin};
 use skills_session::{Agent, Settings, call_order, escape_tags, parse_agent};
 use skills_skill::{Digest, is_main_file};
 
@@ -24,6 +24,8 @@ struct Agents {
     others: Vec<AgentView>,
     /// Files that do not define an agent, under their names, with the reason as problem.
     unreadable: Vec<AgentView>,
+    /// The folder of the agents that ship with this program: other versions and machines have it elsewhere.
+    shipped: Option<PathBuf>,
 }
 
 impl Agents {
@@ -31,22 +33,27 @@ impl Agents {
     fn add(&mut self, view: AgentView) {
         let of_project = view.of_project;
         // A project does not replace an agent of the user whose file cannot be read, either.
+        let is_shipped = self.is_shipped(&view);
         let of_user = self.unreadable.iter_mut().filter(|known| of_project && !known.of_project);
         if let Some(known) =
             self.found.iter_mut().chain(of_user).find(|known| known.agent.id == view.agent.id)
         {
-            let what = if is_other_definition(known, &view) {
+            let what = if !is_shipped && is_other_definition(known, &view) {
                 "and differs: remove or rename one of them"
             } else {
                 "and is not used"
             };
             known.problems.push(format!("{} has the same id {what}", view.location.display()));
-            if !of_project {
+            if !of_project && !is_shipped {
                 self.others.push(view);
             }
             return;
         }
         self.found.push(view);
+    }
+
+    fn is_shipped(&self, view: &AgentView) -> bool {
+        self.shipped.as_ref().is_some_and(|folder| view.location.starts_with(folder))
     }
 
     /// Returns the agent with this id.
@@ -83,7 +90,10 @@ impl Agents {
         if let Some(found) = all.find(is_set) {
             return Ok(found.clone());
         }
-        self.with_id(id)?;
+        let present = self.with_id(id)?;
+        if self.is_shipped(present) {
+            return Ok(present.clone());
+        }
         let message = format!(
             "the agent {id} of this session was set from another file, which does not exist here: set the agent of the \
              session again to use this one"
@@ -127,7 +137,9 @@ impl AgentFolders {
     }
 
     fn found(&self) -> Agents {
-        let (mut agents, catalog) = (Agents::default(), self.skills.snapshot());
+        let catalog = self.skills.snapshot();
+        let shipped = catalog.roots.iter().find(|root| root.origin == RootOrigin::Shipped);
+        let mut agents = Agents { shipped: shipped.map(|root| root.path.clone()), ..Agents::default() };
         for (above, of_project) in self.places() {
             // As with bundles, a link is followed if it stays beneath the root.
             let Ok(opened) = Folder::follow(&above) else { continue };
