@@ -13,7 +13,7 @@ use crate::widgets::relative_time::duration;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::text_width::{cells, cut_end, cut_middle, shown};
 use crate::widgets::wrap::wrap_to;
-use skills_api::{DecisionPreview, RunDetail, StepView, list_commands};
+use skills_api::{ChangedInput, DecisionPreview, RunDetail, StepView, changed_inputs, list_commands};
 use skills_config::quoted;
 use skills_model::{CommandName, RunState};
 use skills_store::{EventKind, RunRecord};
@@ -178,11 +178,10 @@ pub(super) fn lineage_lines(
 fn corrected_lines(state: &DetailState, making: &RowContext<'_>, out: &mut Vec<Line>) {
     for event in state.events().filter(|event| event.event.kind == EventKind::RunResumed) {
         let data = &event.event.data;
-        let Some(corrected) = data.get("corrected_inputs").and_then(Value::as_object) else { continue };
-        let before = data.get("inputs_before");
-        for (name, after) in corrected {
-            let was = before.map(|before| before.get(name).unwrap_or(&Value::Null));
-            corrected_rows(name, was, after, making, out);
+        let is_recorded = data.get("inputs_before").is_some();
+        for ChangedInput { name, before, after } in changed_inputs(data) {
+            let was = is_recorded.then(|| before.as_ref().unwrap_or(&Value::Null));
+            corrected_rows(&name, was, &after, making, out);
         }
     }
 }
