@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use strum::Display;
 
 use super::{Diagnostics, IndexProgress};
-use skills_base::number::counted;
+use skills_base::number::{counted, inflected};
 use skills_config::Config;
 use skills_discovery::{MatcherReport, MatcherState};
 use skills_registry::{Catalog, RootOrigin, RootState};
@@ -122,7 +122,9 @@ pub fn roots(catalog: &Catalog) -> Vec<Check> {
         }
     }
     if missing > 0 {
-        checks.push(Check::good("other roots", format!("{missing} folders of known clients do not exist")));
+        let one = "folder of known clients does not exist";
+        let found = inflected(missing, one, "folders of known clients do not exist");
+        checks.push(Check::good("other roots", found));
     }
     checks
 }
@@ -150,7 +152,7 @@ pub fn core(diagnostics: &Diagnostics) -> Vec<Check> {
         if *failures > 0 {
             checks.push(Check::problem(
                 format!("matcher {matcher}"),
-                format!("skipped in {failures} requests"),
+                format!("skipped in {}", counted(*failures, "request")),
                 "`skills discover` shows the reason; the other matchers continue to work",
             ));
         }

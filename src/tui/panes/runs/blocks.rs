@@ -14,6 +14,7 @@ use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::text_width::{cells, cut_end, cut_middle, shown};
 use crate::widgets::wrap::wrap_to;
 use skills_api::{ChangedInput, DecisionPreview, RunDetail, StepView, changed_inputs, list_commands};
+use skills_base::number::{counted, inflected};
 use skills_config::quoted;
 use skills_model::{CommandName, RunState};
 use skills_store::{EventKind, RunRecord};
@@ -211,7 +212,8 @@ fn corrected_rows(
             out.push(Line::of(vec![Seg::new(format!("  {sign} "), role), Seg::new(text, role)]));
         }
         if all.len() > MAX_DIFF_LINES {
-            let more = format!("    {} more lines differ", all.len() - MAX_DIFF_LINES);
+            let more = inflected(all.len() - MAX_DIFF_LINES, "more line differs", "more lines differ");
+            let more = format!("    {more}");
             out.push(Line::of(vec![Seg::new(more, Role::Muted)]));
         }
         return;
@@ -337,7 +339,8 @@ pub(super) fn result_lines(
         if more > 0 {
             let cx = making.cx;
             let key = cx.keymap.key_word(Action::Read, &[Context::RunsDetail], cx.glyphs);
-            out.push(Line::of(vec![Seg::new(format!("{more} more lines: {key} shows all"), Role::Muted)]));
+            let more = counted(more, "more line");
+            out.push(Line::of(vec![Seg::new(format!("{more}: {key} shows all"), Role::Muted)]));
         }
     }
 }
