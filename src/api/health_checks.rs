@@ -95,7 +95,7 @@ pub fn temporary_cache() -> Check {
 pub fn roots(catalog: &Catalog) -> Vec<Check> {
     let skills_in = |root: usize| catalog.skills_with_roots().filter(|(_, of)| *of == root).count();
     let mut checks = Vec::new();
-    let mut missing = 0;
+    let mut missing = 0_usize;
     for (i, root) in catalog.roots.iter().enumerate() {
         let subject = format!("root {}", root.title());
         let asked_for = matches!(root.origin, RootOrigin::Argument | RootOrigin::Config);
