@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use strum::Display;
 
 use super::{Diagnostics, IndexProgress};
-use skills_base::number::counted;
+use skills_base::number::{counted, inflected};
 use skills_config::Config;
 use skills_discovery::{MatcherReport, MatcherState};
 use skills_registry::{Catalog, RootOrigin, RootState};
@@ -95,7 +95,7 @@ pub fn temporary_cache() -> Check {
 pub fn roots(catalog: &Catalog) -> Vec<Check> {
     let skills_in = |root: usize| catalog.skills_with_roots().filter(|(_, of)| *of == root).count();
     let mut checks = Vec::new();
-    let mut missing = 0;
+    let mut missing = 0_usize;
     for (i, root) in catalog.roots.iter().enumerate() {
         let subject = format!("root {}", root.title());
         let asked_for = matches!(root.origin, RootOrigin::Argument | RootOrigin::Config);
@@ -122,7 +122,9 @@ pub fn roots(catalog: &Catalog) -> Vec<Check> {
         }
     }
     if missing > 0 {
-        checks.push(Check::good("other roots", format!("{missing} folders of known clients do not exist")));
+        let one = "folder of known clients does not exist";
+        let found = inflected(missing, one, "folders of known clients do not exist");
+        checks.push(Check::good("other roots", found));
     }
     checks
 }
@@ -150,7 +152,7 @@ pub fn core(diagnostics: &Diagnostics) -> Vec<Check> {
         if *failures > 0 {
             checks.push(Check::problem(
                 format!("matcher {matcher}"),
-                format!("skipped in {failures} requests"),
+                format!("skipped in {}", counted(*failures, "request")),
                 "`skills discover` shows the reason; the other matchers continue to work",
             ));
         }

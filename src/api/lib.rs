@@ -125,7 +125,7 @@ pub use proposals::{
 pub use request_limits::{MAX_RESULTS, exceeds_length_limit};
 pub use run_client::{RunClient, first_events};
 pub use run_columns::{run_cell, sort_runs};
-pub use run_commands::{RecordedCommand, command_note, command_of_event, list_commands};
+pub use run_commands::{RecordedCommand, changed_inputs, command_note, command_of_event, list_commands};
 pub use run_compare::{Change, ComparedRun, RunComparison, StepComparison, changes, compare_runs};
 pub use run_history::{ChangedInput, EarlierAttempt};
 pub use run_sidecars::{ControlOutcome, ControlRequest, control_requests, requested_pause};

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::ChangedInput;
 use skills_skill::safe_text;
 use skills_store::{EventKind, RunEvent};
 
@@ -46,9 +47,8 @@ pub fn command_of_event(kind: &EventKind, data: &Value) -> Option<String> {
         EventKind::RunCanceled if data.get("reason").is_none() => "canceled".to_owned(),
         EventKind::RunResumed => {
             let from = checkpoint().map(|number| format!(" from checkpoint {number}")).unwrap_or_default();
-            let corrected = data.get("corrected_inputs").and_then(Value::as_object);
-            let names: Vec<&str> =
-                corrected.into_iter().flat_map(|fields| fields.keys().map(String::as_str)).collect();
+            let changed = changed_inputs(data);
+            let names: Vec<&str> = changed.iter().map(|change| change.name.as_str()).collect();
             let with = changed_inputs_note(&names);
             safe_text::line(&format!("resumed{from}{with}")).into_owned()
         }
@@ -63,9 +63,23 @@ pub fn command_of_event(kind: &EventKind, data: &Value) -> Option<String> {
     })
 }
 
+/// Returns the inputs that a resumed run continues with, if they have other values than before.
+pub fn changed_inputs(resumed: &Value) -> Vec<ChangedInput> {
+    let corrected = resumed["corrected_inputs"].as_object().into_iter().flatten();
+    let before = |name: &String| resumed["inputs_before"].get(name);
+    corrected
+        .filter(|(name, after)| before(name) != Some(*after))
+        .map(|(name, after)| ChangedInput {
+            name: name.clone(),
+            before: before(name).filter(|value| !value.is_null()).cloned(),
+            after: after.clone(),
+        })
+        .collect()
+}
+
 /// Names the inputs that a command changed, to append to a note; empty if there are none.
-pub(super) fn changed_inputs_note<S: AsRef<str>>(names: &[S]) -> String {
-    let quoted: Vec<String> = names.iter().map(|name| format!("`{}`", name.as_ref())).collect();
+pub(super) fn changed_inputs_note(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     match quoted.as_slice() {
         [] => String::new(),
         [one] => format!(" with changed input {one}"),
@@ -91,6 +105,11 @@ mod tests {
             ("run.assigned", json!({"by": "fi", "to": "kim", "note": "see INC-7"})),
             ("control.applied", json!({"by": "a-sidecar", "asked": "cancel"})),
             ("run.canceled", json!({})),
+            (
+                "run.resumed",
+                json!({"by": "gus", "corrected_inputs": {"name": "a.csv", "limit": 3},
+                       "inputs_before": {"name": "a.csv", "limit": 2}}),
+            ),
         ];
         let events: Vec<RunEvent> = (1..)
             .zip(expected)
@@ -109,7 +128,8 @@ mod tests {
         assert_eq!(commands[1], ("resumed from checkpoint 2 with changed input `name`", "cy"));
         assert_eq!(commands[2].0, "signal go");
         assert!(!commands[2].1.contains('\u{1b}'));
-        assert_eq!(commands[3..], [("forked as r2", "ed"), ("assigned to kim", "fi")]);
+        assert_eq!(commands[3..5], [("forked as r2", "ed"), ("assigned to kim", "fi")]);
+        assert_eq!(commands[5..], [("resumed with changed input `limit`", "gus")]);
         assert_eq!(list_commands(events.iter())[4].note.as_deref(), Some("see INC-7"));
     }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::skill_drift::SkillDrift;
+use skills_base::number::counted;
 use skills_config::operands;
 use skills_session::{
     Active, BudgetedCatalog, Composed, ComposedPart, Entry, Fill, Form, Instructions, ListedEntry, PartKind,
@@ -98,7 +99,7 @@ impl SessionView {
         let client = own.client.as_deref().map(|client| format!("as {client}"));
         let others = [
             (own.window != usual.window, format!("context window of {} tokens", own.window)),
-            (own.cap != usual.cap, format!("at most {} skills", own.cap)),
+            (own.cap != usual.cap, format!("at most {}", counted(own.cap, "skill"))),
             (own.form != usual.form, format!("catalog format {}", own.form)),
             (own.instructions != usual.instructions, format!("bodies in the {}", own.instructions)),
             (own.locations != usual.locations, "no locations".to_owned()),

@@ -224,7 +224,7 @@ fn render(evaluation: &Evaluation, called: &Invocation, plain: bool, look: Termi
             let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&safe_text::line(&what), look.color));
         }
         if let Some(compared) = &evaluation.compared {
-            let _ = writeln!(out, "{}", eval_report::compared(compared));
+            let _ = writeln!(out, "{}", called.completed_in(&eval_report::compared(compared)));
         }
     }
     match &evaluation.regressions {

@@ -6,6 +6,7 @@ use super::Context;
 use super::args::GovernanceArgs;
 use super::failure::{Exit, Failure, warn};
 use super::output::{TerminalCaps, TextStyle, counted, cut, fit};
+use super::runs::invocation;
 use skills_api::{CoreParts, GovernanceFilter, GovernanceList, GovernedSkill};
 use skills_authoring::governance::QualityState;
 use skills_skill::safe_text;
@@ -19,10 +20,14 @@ pub async fn run(cx: &mut Context, args: &GovernanceArgs) -> Result<Exit, Failur
         limit: args.limit,
         cursor: args.cursor.clone(),
     };
-    let list = client.governance(filter).await?;
+    let mut list = client.governance(filter).await?;
     if cx.out.json {
         cx.out.value(&list)?;
     } else {
+        let called = invocation(&cx.global, None);
+        for missing in list.skills.iter_mut().flat_map(|skill| &mut skill.next) {
+            *missing = called.completed_in(missing);
+        }
         let text = match (&args.skill, list.skills.as_slice()) {
             (Some(_), [skill]) => format_skill(skill, cx.out.look),
             _ => render(&list, cx.out.look),

@@ -178,11 +178,15 @@ fn footer(list: &SkillList, look: TerminalCaps) -> String {
     if !list.refused.is_empty() {
         parts.push(format!("{} rejected", list.refused.len()));
     }
-    if let Some(next) = &list.next {
-        parts.push(format!("more: --cursor '{}'", safe_text::line(next).replace('\'', "'\\''")));
-    }
+    parts.extend(next_page(list));
     let dot = if look.unicode { " · " } else { " - " };
     TextStyle::Muted.paint(&parts.join(dot), look.color) + "\n"
+}
+
+/// Returns the option that lists the next page, if there is one.
+fn next_page(list: &SkillList) -> Option<String> {
+    let next = list.next.as_ref()?;
+    Some(format!("more: --cursor '{}'", safe_text::line(next).replace('\'', "'\\''")))
 }
 
 /// An entry of a client's list, as it is rendered.
@@ -208,14 +212,20 @@ fn render_client(
     let unseen = unseen_skills(list, view, is_wanted);
     let table = if plain { labeled_client(&rows, &unseen, look) } else { client_table(&rows, &unseen, look) };
     let version = view.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
-    let mut parts = vec![
-        format!("{}{version}: {}", safe_text::line(&view.name), counted(rows.len(), "skill")),
-        format!("{} not listed", unseen.len()),
-    ];
+    let name = safe_text::line(&view.name);
+    let mut parts = if list.total > list.skills.len() {
+        // How many skills of the other pages the client lists is not known.
+        let of = format!("{} of {}", list.skills.len(), counted(list.total, "skill"));
+        vec![format!("{name}{version}, {of}: {} listed", rows.len())]
+    } else {
+        vec![format!("{name}{version}: {}", counted(rows.len(), "skill"))]
+    };
+    parts.push(format!("{} not listed", unseen.len()));
     let own = view.list.fill.own.skills;
     if own > 0 {
         parts.push(format!("{own} built-in"));
     }
+    parts.extend(next_page(list));
     let dot = if look.unicode { " · " } else { " - " };
     let footer = TextStyle::Muted.paint(&parts.join(dot), look.color);
     notes(&view.notes(), look) + &table + "\n" + &footer + "\n"

@@ -132,11 +132,11 @@ fn confirmed(
         let reason = Some(json!({ "subjects": subjects }));
         return Err(Error { reason, ..Error::new(Code::ConfirmationRequired, message) }.into());
     }
-    let what = if requested.len() == 1 { "this" } else { "these" };
-    eprint!(
-        "Trust the current content of {what} {}, so that the above{hidden} can be executed? [y/N] ",
-        counted(requested.len(), "folder")
-    );
+    let what = match requested.len() {
+        1 => "this folder".to_owned(),
+        several => format!("these {}", counted(several, "folder")),
+    };
+    eprint!("Trust the current content of {what}, so that the above{hidden} can be executed? [y/N] ");
     io::stderr().flush()?;
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;

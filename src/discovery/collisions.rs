@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::clusters::{Cluster, clusters};
 use super::document::Document;
-use super::groups::{GroupKind, SimilarGroup, groups};
+use super::groups::{SimilarGroup, groups};
 use super::index::Facts;
 use super::probes::ProbeClause;
 use super::request::Request;
@@ -313,17 +313,12 @@ impl CollisionMap {
     pub fn collision(&self, skill: &SkillId, rival: &SkillId) -> Option<&Collision> {
         self.collisions.iter().find(|collision| collision.skill_id == *skill && collision.rival == *rival)
     }
-
-    /// Returns the number of groups of a kind.
-    #[must_use]
-    pub fn count(&self, kind: GroupKind) -> usize {
-        self.groups.iter().filter(|group| group.kind == kind).count()
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::clusters::MAX_CLUSTER;
+    use super::super::groups::GroupKind;
     use super::super::weights::Weights;
     use super::*;
     use skills_skill::Role;
@@ -431,7 +426,8 @@ mod tests {
         let map = router.collision_map(&AtomicUsize::new(0), &AtomicBool::new(false)).unwrap();
         assert!(!map.clusters.is_empty());
         assert!(map.clusters.iter().all(|cluster| (2..=MAX_CLUSTER).contains(&cluster.skills.len())));
-        assert_eq!(map.count(GroupKind::Template), 1);
+        let templates = map.groups.iter().filter(|group| group.kind == GroupKind::Template);
+        assert_eq!(templates.count(), 1);
     }
 
     #[test]

@@ -321,6 +321,11 @@ fn place(query: &QueryContext<'_>, slot: usize) -> ListSlot {
     }
 }
 
+/// Returns whether a skill can be a result of the request.
+pub(crate) fn is_searched(query: &QueryContext<'_>, slot: usize) -> bool {
+    place(query, slot) == ListSlot::Result
+}
+
 /// Returns why a candidate is excluded, if it is.
 fn exclusion(query: &QueryContext<'_>, slot: usize) -> Option<ExcludedWhy> {
     let request = query.request;

@@ -13,7 +13,7 @@ use super::matcher::{Row, ScoreTerm};
 use super::ranking::{QueryContext, rule_terms, strict};
 use super::reading::Reading;
 use super::segment::Key;
-use super::sorting::Ranked;
+use super::sorting::{Ranked, is_searched};
 use super::tokenize::{fold_accents, is_unspaced};
 use super::weights::Fitted;
 use skills_skill::SkillId;
@@ -574,7 +574,8 @@ fn with_sentence(
             "no skill fits: the request contains only stop words".to_owned()
         }
         (Fit::None, VerdictReason::NothingKnown) if has_excluded_word(query) => {
-            "no skill fits: only exclusion clauses contain words of the request".to_owned()
+            "no skill fits: of the searched skills, only exclusion clauses contain words of the request"
+                .to_owned()
         }
         (Fit::None, VerdictReason::NothingKnown) => {
             "no skill fits: none of the searched skills contains any word of the request".to_owned()
@@ -597,11 +598,15 @@ fn with_sentence(
     FitVerdict { skill_id, fit, reason, language, sentence }
 }
 
-/// Returns whether an exclusion clause contains a content word of the request.
+/// Returns whether an exclusion clause of a searched skill contains a content word of the request.
 fn has_excluded_word(query: &QueryContext<'_>) -> bool {
-    let reading = query.reading;
-    let mut words = (0..reading.words.len()).filter(|at| reading.is_evidence(*at));
-    words.any(|at| query.cx.excludes(&reading.words[at].word.stem))
+    let (reading, index) = (query.reading, query.cx.index);
+    let words = (0..reading.words.len()).filter(|at| reading.is_evidence(*at));
+    let stems: Vec<_> = words.filter_map(|at| index.vocabulary.find(&reading.words[at].word.stem)).collect();
+    let mut searched = index.entries().filter(|(slot, _)| is_searched(query, *slot));
+    searched.any(|(_, entry)| {
+        entry.exclusions.iter().any(|clause| stems.iter().any(|stem| clause.stems.contains(stem)))
+    })
 }
 
 /// Returns whether the language of a request is certain: it has a script of its own, or more function words than the
@@ -854,9 +859,40 @@ mod tests {
         assert!(ask(&router, "migrate Haiku prompts").fit <= Fit::Low);
         let notes = self::router(&[("notes", "Writes meeting notes. Not for invoices.")]);
         let sentence = ask(&notes, "invoices").verdict.sentence;
-        assert_eq!(sentence, "no skill fits: only exclusion clauses contain words of the request");
+        assert_eq!(
+            sentence,
+            "no skill fits: of the searched skills, only exclusion clauses contain words of the request"
+        );
         let verdict = ask(&router, "Haiku").verdict;
         assert_ne!(verdict.reason, VerdictReason::NothingKnown, "{}", verdict.sentence);
+    }
+
+    #[test]
+    fn only_exclusion_clauses_of_searched_skills_count() {
+        let skill = |name: &str, text: &str, domain: &str| Document {
+            domain: Some(domain.to_owned()),
+            ..Document::new(name, name, text)
+        };
+        let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
+        let skills = [
+            skill("notes", "Writes meeting notes. Not for invoices.", "office"),
+            skill("trips", "Plans a trip with trains and hotels.", "travel"),
+            skill("pages", "Checks pages against WCAG.", "web"),
+            skill("tables", "Converts and sorts columns of a CSV table.", "data"),
+            skill("intake", "Books invoices of suppliers.", "finance"),
+        ];
+        router.update(skills.into(), &[]);
+        let answer = |domain: &str| {
+            let domain = vec![domain.to_owned()];
+            router.discover(&Request { domain, ..request("invoices") }).unwrap()
+        };
+        for (domain, has_clause) in [("office", true), ("travel", false)] {
+            let answer = answer(domain);
+            assert!(answer.results.is_empty(), "{domain}");
+            assert_eq!(answer.excluded[0].skill_id.as_str(), "intake", "{domain}");
+            let sentence = answer.verdict.sentence;
+            assert_eq!(sentence.contains("exclusion clauses"), has_clause, "{domain}: {sentence}");
+        }
     }
 
     #[test]

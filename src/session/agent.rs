@@ -56,7 +56,7 @@ pub fn call_order(agent: Option<&Agent>) -> Vec<String> {
     if of(|agent| &agent.prompt) {
         parts.push("its prompt".to_owned());
     }
-    parts.push("the rules of using skills".to_owned());
+    parts.push("the rules for using skills".to_owned());
     parts.push(match own {
         [] => "the catalog of all skills".to_owned(),
         own => format!("the catalog of its own skills: {}", own.join(", ")),

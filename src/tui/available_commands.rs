@@ -185,13 +185,20 @@ impl CommandContext<'_> {
         (left, vec![self.section(Context::Global, &contexts)])
     }
 
+    /// Returns whether an action switches between tabs although the pane has none.
+    fn lacks_tabs(&self, action: Action) -> bool {
+        matches!(action, Action::NextTab | Action::PreviousTab)
+            && matches!(self.pane, PaneId::Discover | PaneId::Proposals)
+    }
+
     /// Returns whether help lists an action of a context.
     fn is_listed(&self, row: &Binding) -> bool {
         let moves = is_movement(row.action);
         let Some(offered) = self.overlay else {
             // Lists and texts are shared by all panes; a pane offers a part of their commands.
             let shared = matches!(row.context, Context::List | Context::Text);
-            return !shared || moves || self.command(row.action).is_some();
+            let is_offered = !shared || moves || self.command(row.action).is_some();
+            return is_offered && !self.lacks_tabs(row.action);
         };
         let scrolls = moves && matches!(row.context, Context::Text | Context::Overlay);
         let partner = |action: Action| {
@@ -257,14 +264,13 @@ impl CommandContext<'_> {
                     }
                     let is_field = has_fields && row.action == Action::NextPart;
                     let name = if is_field { NEXT_PREVIOUS_FIELD } else { name };
-                    shown.push((joined.join(" "), name.to_owned(), None));
+                    shown.push((joined.join(" "), name.to_owned(), self.blocked_in_help(row.action)));
                 }
                 Some(_) => {}
                 None => {
                     let hint = self.overlay.unwrap_or_default().iter().find(|hint| hint.action == row.action);
                     let name = hint.map_or_else(|| row.name.clone(), |hint| hint.label.to_owned());
-                    let pane = self.overlay.is_none().then(|| self.command(row.action)).flatten();
-                    shown.push((self.keys(row), name, pane.and_then(|command| command.blocked.clone())));
+                    shown.push((self.keys(row), name, self.blocked_in_help(row.action)));
                 }
             }
         }
@@ -281,9 +287,17 @@ impl CommandContext<'_> {
         if arrows { format!("{one}{other}") } else { format!("{one} {other}") }
     }
 
+    /// Returns why a command of the pane is not available; in an overlay its keys are the overlay's.
+    fn blocked_in_help(&self, action: Action) -> Option<String> {
+        self.command(action).filter(|_| self.overlay.is_none())?.blocked.clone()
+    }
+
     fn blocked(&self, row: &Binding) -> Option<String> {
         if let Some(command) = self.command(row.action) {
             return command.blocked.clone();
+        }
+        if self.lacks_tabs(row.action) {
+            return Some(format!("no tabs in {}", self.pane.name()));
         }
         if row.context == Context::Global || self.contexts.contains(&row.context) {
             return None;
@@ -381,6 +395,7 @@ mod tests {
         assert_eq!(of(Action::Edit).blocked.as_deref(), Some("the shipped skills are read only"));
         assert_eq!(of(Action::Sort).blocked.as_deref(), Some("in Browse (1)"));
         assert_eq!(of(Action::TogglePolicy).blocked, None);
+        assert_eq!(of(Action::NextTab).blocked.as_deref(), Some("no tabs in Discover"));
         assert_eq!(entries.iter().filter(|entry| entry.action == Action::Up).count(), 1);
     }
 
@@ -393,6 +408,7 @@ mod tests {
         assert!(left[1].rows.iter().any(|(_, name, blocked)| name == "edit" && blocked.is_some()));
         assert!(!left[1].rows.iter().any(|(_, name, _)| name == "fold"), "the pane has nothing to fold");
         assert!(right[0].rows.iter().any(|(keys, name, _)| keys == "T" && name == "choose a theme"));
+        assert!(!right[0].rows.iter().any(|(keys, ..)| keys == "[ ]"), "the pane has no tabs");
     }
 
     #[test]

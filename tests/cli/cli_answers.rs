@@ -214,6 +214,15 @@ fn list_has_a_fixed_shape() {
 }
 
 #[test]
+fn page_of_a_client_list_names_the_next_page() {
+    let home = Home::with_skills();
+    let page = home.run(&["list", "--client", "codex", "--limit", "2"]).stdout;
+    assert!(page.contains(", 2 of ") && page.contains("more: --cursor '"), "{page}");
+    let complete = home.run(&["list", "--client", "codex"]).stdout;
+    assert!(!complete.contains("more: --cursor"), "{complete}");
+}
+
+#[test]
 fn describe_shows_one_skill_completely() {
     let home = Home::with_skills();
     let detail = home.json(&["describe", "pdf-tables"]);

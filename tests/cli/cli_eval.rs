@@ -114,6 +114,22 @@ fn a_golden_set_that_is_a_pipe_does_not_hide_the_others() {
 }
 
 #[test]
+fn missing_evidence_names_commands_for_the_same_skills() {
+    let home = Home::with_skills();
+    home.file(
+        "golden.yaml",
+        "- {query: what would break in this deployment, expect: [deploy-check]}\n\
+         - {query: join two csv files, expect: [deploy-check]}\n\
+         - {query: clean and filter csv files, expect: [deploy-check]}\n",
+    );
+    let text = home.run(&["governance", "deploy-check"]).stdout;
+    let skills = home.skills().display().to_string();
+    assert!(text.contains(&format!("`skills --root {skills} eval`")), "{text}");
+    let next = home.json(&["governance", "deploy-check"])["skills"][0]["next"].clone();
+    assert!(next.to_string().contains("`skills eval`"), "{next}");
+}
+
+#[test]
 fn files_given_by_name_are_measured() {
     let home = Home::empty();
     let write = |name: &str, text: &str| std::fs::write(home.path().join("work").join(name), text).unwrap();

@@ -179,7 +179,7 @@ async fn quality_state_rises_with_golden_requests_and_runs() {
     };
     let before = open().await;
     assert_eq!(before.state, QualityState::Validated, "{before:?}");
-    assert_eq!(before.next, ["complete a run of its current contract (`skills run`)"], "{before:?}");
+    assert_eq!(before.next, ["complete a run of its current contract (`skills run ledger`)"], "{before:?}");
 
     let core = place.open().await;
     for amount in 1..=5 {

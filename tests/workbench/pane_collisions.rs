@@ -153,6 +153,15 @@ fn the_map_and_a_pair_at_every_size() {
 }
 
 #[test]
+fn group_is_shown_with_its_number_of_skills() {
+    let core = Core::new();
+    let mut screen = Screen::new(120, 36);
+    let mut pane = core.opened(&mut screen);
+    let drawn = core.screen_text(&mut pane, &mut screen);
+    assert!(drawn.contains("identical   2 skills  changelog = release-notes"), "{drawn}");
+}
+
+#[test]
 fn ascii_maps_are_ascii() {
     let core = Core::new();
     let mut screen = Screen::ascii(120, 36);

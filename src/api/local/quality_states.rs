@@ -19,6 +19,7 @@ use crate::{
 };
 use skills_authoring::governance::{Facts, GoldenFacts, LifecycleStatus, RunFacts, judge};
 use skills_base::sync::RwLockExt as _;
+use skills_config::operands;
 use skills_discovery::{Case, Expect, Fit, Request};
 use skills_model::RunState;
 use skills_registry::policy::Policy;
@@ -144,6 +145,7 @@ impl EvidenceContext {
         let denied =
             (!result.allowed).then(|| result.denied_by.unwrap_or_else(|| "no rule allows it".to_owned()));
         Facts {
+            operand: operands([skill.id.as_str()]),
             errors,
             warnings,
             life: match skill.status.value {

@@ -15,6 +15,7 @@ use super::skills::Skills;
 use crate::policies::PolicyFile;
 use crate::work::{self, run_blocking};
 use crate::{Code, Error, detail, listing, request_limits};
+use skills_base::number::inflected;
 use skills_base::sync::RwLockExt as _;
 use skills_base::telemetry::Metrics;
 use skills_discovery::{Adjustments, Answer, BodyLine, MatcherState, Request, Router};
@@ -178,7 +179,8 @@ impl Ranking {
         indexed.map(drop).map_err(|_| {
             let progress = self.skills.registry.progress();
             let message = if progress.done {
-                format!("{} skills are still being indexed; try again shortly", progress.found)
+                let skills = inflected(progress.found, "skill is", "skills are");
+                format!("{skills} still being indexed; try again shortly")
             } else {
                 let (parsed, found) = (progress.parsed, progress.found);
                 format!(

@@ -10,6 +10,7 @@ use crate::{
     BudgetFitRequest, Code, CollisionFilter, Connection, DraftRequest, Error, GoldenExplainRequest,
     GoldenRequest, LintFilter, ListFilter, VisibilityRequest, WhyRequest, lint_rules, visibility, why,
 };
+use skills_base::number::inflected;
 use skills_discovery::Request;
 
 /// Default number of skills in the result of a tool call.
@@ -61,9 +62,8 @@ fn reading_operations() -> Vec<Operation> {
                 ensure_few_breakdowns(&request)?;
                 let mut answer = core.discover(request).await?;
                 if answer.bodies_missing > 0 && core.connection() == Connection::Local {
-                    let skills = answer.bodies_missing;
-                    answer.verdict.sentence +=
-                        &format!("; the bodies of {skills} skills are still being read");
+                    let bodies = inflected(answer.bodies_missing, "body is", "bodies are");
+                    answer.verdict.sentence += &format!("; {bodies} still being read");
                 }
                 Ok(answer)
             },

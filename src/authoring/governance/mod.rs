@@ -69,6 +69,8 @@ pub struct RunFacts {
 /// The input of the rules.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Facts {
+    /// The skill's id as an operand of a command, quoted for a shell.
+    pub operand: String,
     /// Number of lint findings that are errors.
     pub errors: usize,
     /// Number of lint findings that are warnings.

@@ -110,7 +110,7 @@ fn intrusions(facts: &Facts) -> Answer {
 
 fn ran_once(facts: &Facts) -> Answer {
     match facts.runs.completed {
-        0 => Err("complete a run of its current contract (`skills run`)".to_owned()),
+        0 => Err(format!("complete a run of its current contract (`skills run {}`)", facts.operand)),
         n => Ok(format!("its contract completed {}", counted(n, "time"))),
     }
 }
@@ -118,7 +118,7 @@ fn ran_once(facts: &Facts) -> Answer {
 fn trusted(facts: &Facts) -> Answer {
     match &facts.untrusted {
         None => Ok("it is trusted".to_owned()),
-        Some(why) => Err(format!("trust it (`skills trust`): {why}")),
+        Some(why) => Err(format!("trust it (`skills trust {}`): {why}", facts.operand)),
     }
 }
 
@@ -161,6 +161,7 @@ mod tests {
 
     fn best() -> Facts {
         Facts {
+            operand: "pdf".to_owned(),
             golden: GoldenFacts { expected: 20, found: 19, unwanted: 2, intruded: 0 },
             has_contract: true,
             runs: RunFacts { completed: 19, failed: 1, earlier: 3 },

@@ -33,7 +33,8 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
             let text = if plain {
                 plain::text::decision_preview(preview)
             } else {
-                decision_preview::render(preview, clock::now_ms(), &TimeZone::system(), reporter.look)
+                let (now_ms, zone) = (clock::now_ms(), TimeZone::system());
+                decision_preview::render(preview, &decision.caller, now_ms, &zone, reporter.look)
             };
             decision.show(&mut reporter, &text);
         }

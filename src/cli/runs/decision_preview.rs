@@ -4,12 +4,19 @@ use std::fmt::Write as _;
 
 use jiff::tz::TimeZone;
 
+use super::next_steps::Caller;
 use super::{clock, status, values};
 use crate::output::{TerminalCaps, TextStyle, fit, wrap};
 use skills_api::{DecisionPreview, DecisionTarget, SuppliedFile};
 use skills_skill::safe_text;
 
-pub fn render(preview: &DecisionPreview, now_ms: i64, zone: &TimeZone, look: TerminalCaps) -> String {
+pub fn render(
+    preview: &DecisionPreview,
+    caller: &Caller,
+    now_ms: i64,
+    zone: &TimeZone,
+    look: TerminalCaps,
+) -> String {
     let mut out = String::new();
     let available = look.text_width(100);
     for line in wrap(&safe_text::line(&preview.headline), available) {
@@ -24,7 +31,8 @@ pub fn render(preview: &DecisionPreview, now_ms: i64, zone: &TimeZone, look: Ter
         status::short(&preview.run.0),
         clock::age(now_ms - preview.since_ms),
     );
-    for warning in preview.irreversible.iter().chain(&preview.blocked) {
+    let blocked = preview.blocked.as_deref().map(|why| caller.completed_in(why));
+    for warning in preview.irreversible.iter().chain(&blocked) {
         for line in wrap(&safe_text::line(warning), available.saturating_sub(2)) {
             let _ = writeln!(
                 out,
@@ -78,7 +86,8 @@ pub fn render(preview: &DecisionPreview, now_ms: i64, zone: &TimeZone, look: Ter
     if let Some(target) = &preview.target {
         out += &values::rows(&target.fields(), 2, look);
         if target.truncated {
-            let hint = format!("(truncated; `skills runs show {} --json` prints all of it)", preview.run);
+            let command = caller.line(&["runs", "show", &preview.run.0, "--json"]);
+            let hint = format!("(truncated; `{command}` prints all of it)");
             let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&safe_text::line(&hint), look.color));
         }
     }
@@ -119,18 +128,24 @@ fn brief_digest(digest: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
     use serde_json::json;
 
     use super::*;
+    use crate::args::Cli;
     use crate::output::cells;
     use crate::runs::samples::{NOW_MS, detail};
     use skills_model::RunState;
+
+    fn caller() -> Caller {
+        Caller::of(&Cli::try_parse_from(["skills", "--demo"]).unwrap().global)
+    }
 
     #[test]
     fn preview_shows_the_effect_and_the_digest() {
         let preview = detail(RunState::WaitingForHuman).sheet.unwrap();
         let look = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
-        let text = render(&preview, NOW_MS, &TimeZone::UTC, look);
+        let text = render(&preview, &caller(), NOW_MS, &TimeZone::UTC, look);
         insta::assert_snapshot!(text, @r"
         Book 1204.5 EUR in the ledger
         step 4 of 4, book, of invoice-intake 0000abcd, waiting for 1 m
@@ -165,12 +180,12 @@ mod tests {
             truncated: true,
         });
         let look = TerminalCaps { color: false, unicode: true, width: 120, terminal: true };
-        let text = render(&preview, NOW_MS, &TimeZone::UTC, look);
+        let text = render(&preview, &caller(), NOW_MS, &TimeZone::UTC, look);
         let fallbacks = "fallbacks   openapi POST https://a.example/x\n            script scripts/x.sh\n";
         assert!(text.contains(fallbacks), "{text}");
         assert!(text.contains("attached to artifact artifact:394a, 31 B as JSON, sha256"), "{text}");
         assert!(text.contains("  iban  DE00 MALLORY\n"), "{text}");
-        assert!(text.contains("(truncated; `skills runs show"), "{text}");
+        assert!(text.contains("(truncated; `skills --demo runs show"), "{text}");
         assert!(text.contains("exactly these inputs and this target"), "{text}");
         assert_eq!(text.lines().filter(|line| line.starts_with("digest ")).count(), 1, "{text}");
     }
@@ -188,7 +203,7 @@ mod tests {
             file("x\ndigest      00", "/srv/x", None),
         ];
         let look = TerminalCaps { color: false, unicode: true, width: 120, terminal: true };
-        let text = render(&preview, NOW_MS, &TimeZone::UTC, look);
+        let text = render(&preview, &caller(), NOW_MS, &TimeZone::UTC, look);
         let digest = "ab".repeat(32);
         assert!(text.contains("\nfiles       pay.csv /srv/pay.csv sha256"), "{text}");
         assert!(text.contains(&digest) && text.contains("/srv/x sha256 not recorded\n"), "{text}");

@@ -22,6 +22,11 @@ impl Caller {
         self.0.line(words)
     }
 
+    /// Adds the options to the commands in a text.
+    pub fn completed_in(&self, text: &str) -> String {
+        self.0.completed_in(text)
+    }
+
     /// Returns what a user can do with a run now: verb and command line.
     pub fn next(&self, run: &RunRecord) -> Vec<(&'static str, String)> {
         let id = run.id.0.as_str();

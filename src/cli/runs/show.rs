@@ -147,7 +147,8 @@ impl Page {
         self.earlier(&mut out, detail);
         if let Some(preview) = &detail.sheet {
             self.title(&mut out, "pending approval");
-            for line in decision_preview::render(preview, self.now_ms, &self.zone, look).lines() {
+            for line in decision_preview::render(preview, &self.caller, self.now_ms, &self.zone, look).lines()
+            {
                 let _ = writeln!(out, "{}", format!("  {line}").trim_end());
             }
         }

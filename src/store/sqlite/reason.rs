@@ -17,34 +17,35 @@ pub trait Reason {
 
 impl Reason for rusqlite::Error {
     fn describe(&self) -> String {
-        let advice = match self.unavailability() {
-            Some(Unavailability::Damaged) if self.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
-                "it is not a SQLite database, or its header is damaged; it was not modified. `skills db restore FILE` \
-                    restores a backup, `skills db reset` creates an empty store; both rename the old file. Or use \
-                    another store"
-            }
+        let (problem, advice) = match self.unavailability() {
+            Some(Unavailability::Damaged) if self.sqlite_error_code() == Some(ErrorCode::NotADatabase) => (
+                "it is not a SQLite database, or its header is damaged",
+                "it was not modified. `skills db restore FILE` restores a backup, `skills db reset` creates an empty \
+                    store; both rename the old file. Or use another store",
+            ),
             Some(Unavailability::DiskFull) => {
-                "the disk is full; nothing recorded before is lost. Free some space, then try again"
+                ("the disk is full", "nothing recorded before is lost. Free some space, then try again")
             }
             Some(Unavailability::ReadOnly) => {
-                "the file or its folder is not writable; change the permissions, or use another store"
+                ("the file or its folder is not writable", "change the permissions, or use another store")
             }
             Some(Unavailability::Unopenable) => {
-                "it cannot be opened; check the permissions of the file and its folder"
+                ("it cannot be opened", "check the permissions of the file and its folder")
             }
             Some(Unavailability::Busy) => {
-                "another process has locked it for more than 10 s; try again, or stop that process"
+                ("another process has locked it for more than 10 s", "try again, or stop that process")
             }
-            Some(Unavailability::Damaged) => {
-                "it is damaged; `skills db check` shows where. `skills db restore FILE` restores a \
-                    backup, `skills db reset` creates an empty store; both rename the old files"
-            }
-            Some(Unavailability::Io) => "a disk read or write failed; see the system log",
+            Some(Unavailability::Damaged) => (
+                "it is damaged",
+                "`skills db check` shows where. `skills db restore FILE` restores a backup, `skills db reset` creates \
+                    an empty store; both rename the old files",
+            ),
+            Some(Unavailability::Io) => ("a disk read or write failed", "see the system log"),
             Some(Unavailability::Missing | Unavailability::Replaced | Unavailability::Newer) | None => {
                 return self.to_string();
             }
         };
-        format!("{advice} ({self})")
+        format!("{problem} ({self}); {advice}")
     }
 
     fn unavailability(&self) -> Option<Unavailability> {
@@ -109,6 +110,7 @@ mod tests {
         for advice in ["another store", "skills db restore FILE", "skills db reset"] {
             assert!(message.contains(advice), "{message}");
         }
+        assert!(message.ends_with("another store"), "the command line adds how to select it: {message}");
         // Callers over HTTP and MCP have no options.
         assert!(!message.contains("--"), "{message}");
     }

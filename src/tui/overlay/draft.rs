@@ -18,7 +18,8 @@ use crate::pane::{Effect, InFile, Message, PaneId, SaveOutcome, StatedTexts};
 use crate::theme::Role;
 use crate::widgets::word_diff::word_diff;
 use crate::widgets::{
-    Painter, RichLine, Scroll, Seg, Title, cells, count, cut_line, rows_above_note, shown, signed_count, wrap,
+    Painter, RichLine, Scroll, Seg, Title, cells, count, counted, cut_line, rows_above_note, shown,
+    signed_count, wrap,
 };
 use skills_api::{DraftMeasure, DraftReport, DraftRequest, Event};
 use skills_base::text::collapse_whitespace;
@@ -197,7 +198,7 @@ impl Fields {
             (&in_file.description, &stated.description)
         };
         let (before, now) = (words(written), words(text));
-        let mut segs = vec![Seg::new(format!("{now} words"), Role::Text)];
+        let mut segs = vec![Seg::new(counted(now, "word"), Role::Text)];
         if before != now {
             let role = if now > before { Role::DiffAdd } else { Role::DiffDel };
             let difference = signed_count(now as i64 - before as i64, painter.glyphs);

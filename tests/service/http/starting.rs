@@ -94,7 +94,7 @@ async fn response_counts_bodies_not_read_after_two_seconds() {
     };
     let started = std::time::Instant::now();
     let early = sentence().await;
-    assert!(early.contains("; the bodies of ") && early.ends_with(" skills are still being read"), "{early}");
+    assert!(early.ends_with(" still being read"), "{early}");
     assert!(started.elapsed() >= Duration::from_secs(2), "it waited");
     let started = std::time::Instant::now();
     sentence().await;

@@ -1,8 +1,7 @@
 //! Earlier attempts of a resumed run: what failed, and with which changed inputs it continued.
 
-use serde_json::Value;
-
-use crate::{ChangedInput, EarlierAttempt};
+use crate::EarlierAttempt;
+use crate::run_commands::changed_inputs;
 use skills_store::{EventKind, RunEvent};
 
 /// Returns each resume after a failure, or with changed inputs, oldest first.
@@ -15,7 +14,7 @@ pub(super) fn attempts(events: &[RunEvent]) -> Vec<EarlierAttempt> {
             EventKind::RunFailed => failed = Some(event),
             EventKind::RunResumed => {
                 let failure = failed.take();
-                let changed = changed(data);
+                let changed = changed_inputs(data);
                 if failure.is_none() && changed.is_empty() {
                     continue;
                 }
@@ -37,20 +36,12 @@ pub(super) fn attempts(events: &[RunEvent]) -> Vec<EarlierAttempt> {
     earlier
 }
 
-fn changed(resumed: &Value) -> Vec<ChangedInput> {
-    let corrected = resumed["corrected_inputs"].as_object().into_iter().flatten();
-    let before = |name: &String| resumed["inputs_before"].get(name).cloned().filter(|value| !value.is_null());
-    corrected
-        .map(|(name, after)| ChangedInput { name: name.clone(), before: before(name), after: after.clone() })
-        .filter(|change| change.before.as_ref() != Some(&change.after))
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
+    use crate::ChangedInput;
     use skills_store::{NewEvent, RunId};
 
     fn event(number: u64, kind: &str, data: Value) -> RunEvent {

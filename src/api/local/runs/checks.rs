@@ -204,14 +204,14 @@ impl HealthChecks {
             })
             .count();
         let found = format!(
-            "{all} known ({callable} callable), {} bindings ({} activated), {} services configured",
-            capabilities.bindings().len(),
+            "{all} known ({callable} callable), {} ({} activated), {} configured",
+            number::counted(capabilities.bindings().len(), "binding"),
             self.services.chosen()?.len(),
-            self.config.services.len()
+            number::counted(self.config.services.len(), "service")
         );
         let findings = capabilities.findings().len();
         if findings > 0 {
-            let found = format!("{found}; {findings} findings");
+            let found = format!("{found}; {}", number::counted(findings, "finding"));
             return Ok(Check::note(
                 "capabilities",
                 found,

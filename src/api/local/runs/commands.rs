@@ -343,8 +343,9 @@ impl Commands {
         if let Some(number) = checkpoint {
             note = format!("{note} from checkpoint {number}");
         }
-        if let Some(corrected) = inputs.filter(|fields| !fields.is_empty()) {
-            let names: Vec<String> = corrected.keys().cloned().collect();
+        if let Some(corrected) = inputs {
+            let changed = corrected.iter().filter(|(name, value)| run.inputs.get(name) != Some(*value));
+            let names: Vec<&str> = changed.map(|(name, _)| name.as_str()).collect();
             note += &crate::run_commands::changed_inputs_note(&names);
         }
         Ok((after, note, false))

@@ -140,6 +140,7 @@ impl Skills {
         let looked = match (all, roots) {
             (0, 0) => "no skills loaded yet".to_owned(),
             (0, _) => "no skills in any root".to_owned(),
+            (1, _) => "the only skill cannot be attached".to_owned(),
             (all, _) => format!("none of {} skills can be attached", count(all)),
         };
         let text = [

@@ -176,6 +176,14 @@ fn draw_clusters(
     painter: &mut Painter<'_>,
     focused: bool,
 ) {
+    /// Maximum width of a name, in cells.
+    const MAX_NAME: u16 = 18;
+    /// Widths of the numbers of skills and of collisions, each with the space before it, in cells.
+    const SKILLS: u16 = 11;
+    const COLLISIONS: u16 = 16;
+    let name_width = area.width.saturating_sub(2 + SKILLS + COLLISIONS + 1).clamp(MIN_NAME, MAX_NAME);
+    let skills_end = area.x + 2 + name_width + SKILLS;
+    let collisions_end = skills_end + COLLISIONS;
     let clusters = &report.map.clusters;
     let height = usize::from(area.height);
     map.list.cursor = map.row;
@@ -195,17 +203,17 @@ fn draw_clusters(
         painter.put_plus(
             row.x + 2,
             row.y,
-            &cut_end(&name, 18, painter.glyphs.ellipsis),
+            &cut_end(&name, name_width, painter.glyphs.ellipsis),
             Role::Text,
             plus,
-            18,
+            name_width,
         );
-        painter.right(row.x + 28, row.y, &counted(cluster.skills.len(), "skill"), Role::Muted);
+        painter.right(skills_end, row.y, &counted(cluster.skills.len(), "skill"), Role::Muted);
         let role = if severe > 0 { Role::Warning } else { Role::Muted };
-        painter.right(row.x + 44, row.y, &counted(severe, "collision"), role);
+        painter.right(collisions_end, row.y, &counted(severe, "collision"), role);
         let rest = cluster.skills.iter().map(|id| shown(id.as_str())).collect::<Vec<_>>().join(", ");
-        let available = area.width.saturating_sub(47);
-        painter.put_cut(row.x + 46, row.y, &rest, Role::Muted, available);
+        let available = area.right().saturating_sub(collisions_end + 3);
+        painter.put_cut(collisions_end + 2, row.y, &rest, Role::Muted, available);
     }
 }
 
@@ -396,8 +404,11 @@ fn groups_height(report: &CollisionReport, height: u16) -> u16 {
 }
 
 fn draw_groups(report: &CollisionReport, area: Rect, painter: &mut Painter<'_>) {
+    let all = report.map.groups.len();
+    let listed = all.min(usize::from(area.height - 1));
+    let omitted = if listed < all { format!("{listed} of {}: ", count(all)) } else { String::new() };
     Title::of("Groups", false)
-        .note("the same or nearly the same text")
+        .note(format!("{omitted}the same or nearly the same text"))
         .draw(painter, area.x, area.y, area.width);
     // The largest of each kind first, so that every kind is visible.
     let mut groups: Vec<_> = report.map.groups.iter().collect();
@@ -405,16 +416,16 @@ fn draw_groups(report: &CollisionReport, area: Rect, painter: &mut Painter<'_>) 
         report.map.groups.iter().filter(|other| other.kind == group.kind).position(|other| other == *group)
     };
     groups.sort_by_key(|group| (nth(group), group.kind as u8));
-    for (group, y) in groups.iter().take(usize::from(area.height - 1)).zip(area.y + 1..) {
+    for (group, y) in groups.iter().take(listed).zip(area.y + 1..) {
         painter.put(area.x + 2, y, &group.kind.to_string(), Role::Text, 10);
-        painter.right(area.x + 16, y, &count(report.map.count(group.kind)), Role::Strong);
+        painter.right(area.x + 22, y, &counted(group.skills.len(), "skill"), Role::Strong);
         let names = group.skills.iter().map(|id| shown(id.as_str())).collect::<Vec<_>>();
         let text = match group.kind {
-            GroupKind::Template => format!("{}: “{}”", counted(names.len(), "skill"), shown(&group.text)),
+            GroupKind::Template => format!("“{}”", shown(&group.text)),
             GroupKind::Identical | GroupKind::Shadowed => names.join(" = "),
         };
-        let available = area.width.saturating_sub(20);
-        painter.put_cut(area.x + 18, y, &text, Role::Muted, available);
+        let available = area.width.saturating_sub(26);
+        painter.put_cut(area.x + 24, y, &text, Role::Muted, available);
     }
 }
 

@@ -8,7 +8,7 @@ use super::collisions_view::clause_line;
 use super::detail::Detail;
 use crate::pane::{Draw, Effect};
 use crate::theme::Role;
-use crate::widgets::{Painter, RichLine, Seg, cells, cut_end, shown, wrap};
+use crate::widgets::{Painter, RichLine, Seg, cells, counted, cut_end, shown, wrap};
 use skills_api::SkillRivals;
 use skills_discovery::GroupKind;
 use skills_skill::SkillId;
@@ -76,7 +76,7 @@ pub(super) fn draw(
     }
     match report.not_ranked {
         Some(_) => "not ranked".to_owned(),
-        None => format!("wins {} of {} requests", report.won, report.made),
+        None => format!("wins {} of {}", report.won, counted(report.made, "request")),
     }
 }
 

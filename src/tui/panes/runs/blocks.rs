@@ -13,7 +13,8 @@ use crate::widgets::relative_time::duration;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::text_width::{cells, cut_end, cut_middle, shown};
 use crate::widgets::wrap::wrap_to;
-use skills_api::{DecisionPreview, RunDetail, StepView, list_commands};
+use skills_api::{ChangedInput, DecisionPreview, RunDetail, StepView, changed_inputs, list_commands};
+use skills_base::number::{counted, inflected};
 use skills_config::quoted;
 use skills_model::{CommandName, RunState};
 use skills_store::{EventKind, RunRecord};
@@ -178,11 +179,10 @@ pub(super) fn lineage_lines(
 fn corrected_lines(state: &DetailState, making: &RowContext<'_>, out: &mut Vec<Line>) {
     for event in state.events().filter(|event| event.event.kind == EventKind::RunResumed) {
         let data = &event.event.data;
-        let Some(corrected) = data.get("corrected_inputs").and_then(Value::as_object) else { continue };
-        let before = data.get("inputs_before");
-        for (name, after) in corrected {
-            let was = before.map(|before| before.get(name).unwrap_or(&Value::Null));
-            corrected_rows(name, was, after, making, out);
+        let is_recorded = data.get("inputs_before").is_some();
+        for ChangedInput { name, before, after } in changed_inputs(data) {
+            let was = is_recorded.then(|| before.as_ref().unwrap_or(&Value::Null));
+            corrected_rows(&name, was, &after, making, out);
         }
     }
 }
@@ -212,7 +212,8 @@ fn corrected_rows(
             out.push(Line::of(vec![Seg::new(format!("  {sign} "), role), Seg::new(text, role)]));
         }
         if all.len() > MAX_DIFF_LINES {
-            let more = format!("    {} more lines differ", all.len() - MAX_DIFF_LINES);
+            let more = inflected(all.len() - MAX_DIFF_LINES, "more line differs", "more lines differ");
+            let more = format!("    {more}");
             out.push(Line::of(vec![Seg::new(more, Role::Muted)]));
         }
         return;
@@ -338,7 +339,8 @@ pub(super) fn result_lines(
         if more > 0 {
             let cx = making.cx;
             let key = cx.keymap.key_word(Action::Read, &[Context::RunsDetail], cx.glyphs);
-            out.push(Line::of(vec![Seg::new(format!("{more} more lines: {key} shows all"), Role::Muted)]));
+            let more = counted(more, "more line");
+            out.push(Line::of(vec![Seg::new(format!("{more}: {key} shows all"), Role::Muted)]));
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::theme::Role;
 use crate::widgets::relative_time::{duration, time_of_day};
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::text_width::{cells, shown};
-use skills_api::{ControlRequest, RunDetail, StepState};
+use skills_api::{ControlRequest, RunDetail, StepState, changed_inputs};
 use skills_model::Choice;
 use skills_skill::safe_text;
 use skills_store::{EventKind, RunEvent, RunId, WorkerId};
@@ -231,11 +231,9 @@ fn with_reason(what: &str, why: &str) -> String {
 /// Formats `resumed from c1 with changed file`.
 fn resumed(data: &Value) -> String {
     let from = data.get("checkpoint").and_then(Value::as_u64).map(|number| format!(" from c{number}"));
-    let corrected =
-        data.get("corrected_inputs").and_then(Value::as_object).filter(|fields| !fields.is_empty());
-    let names = corrected.map(|fields| fields.keys().map(|name| shown(name)).collect::<Vec<_>>().join(", "));
-    let with = names.map(|names| format!(" with changed {names}"));
-    format!("resumed{}{}", from.unwrap_or_default(), with.unwrap_or_default())
+    let names: Vec<_> = changed_inputs(data).iter().map(|change| shown(&change.name)).collect();
+    let with = if names.is_empty() { String::new() } else { format!(" with changed {}", names.join(", ")) };
+    format!("resumed{}{with}", from.unwrap_or_default())
 }
 
 fn failure(data: &Value, summary: Option<&str>) -> String {

@@ -3,7 +3,7 @@
 use ratatui::layout::Rect;
 
 use crate::theme::Role;
-use crate::widgets::{Painter, cells, count, shown};
+use crate::widgets::{Painter, cells, count, counted, shown};
 use skills_api::{ComposedView, HiddenSkills};
 use skills_session::{BudgetResult, Fill, Unit};
 
@@ -70,7 +70,7 @@ fn fitting(rows: &[(usize, String, String)], most: usize) -> Vec<(String, String
     }
     let (first, rest) = rows.split_at(most - 1);
     let skills: usize = rest.iter().map(|(many, ..)| many).sum();
-    let more = (format!("+{} more, ", rest.len()), format!("{} skills: skills budget", count(skills)));
+    let more = (format!("+{} more, ", rest.len()), format!("{}: skills budget", counted(skills, "skill")));
     first.iter().map(row).chain([more]).collect()
 }
 

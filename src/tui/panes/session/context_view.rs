@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Fold;
 use crate::glyphs::UNICODE;
 use crate::theme::Role;
-use crate::widgets::{RichLine, Seg, break_code, byte_size, cells, count, token_count};
+use crate::widgets::{RichLine, Seg, break_code, byte_size, cells, count, counted, token_count};
 use skills_api::{ComposedView, DiffLine, LevelSize};
 use skills_session::{ComposedPart, Entry, PartKind, Turn};
 use skills_skill::safe_text;
@@ -215,7 +215,7 @@ fn body(
     let (seen, hidden) = inner.split_at(shown);
     out.extend(seen.iter().map(|line| Line::new(2, text_line(&format!("    {line}"), Role::Text))));
     if !hidden.is_empty() {
-        let more = format!("    … {} lines", hidden.len());
+        let more = format!("    … {}", counted(hidden.len(), "line"));
         out.push(Line { fold: Some(fold), ..Line::new(2, RichLine::of(more, Role::Muted)) });
     }
     if !last.is_empty() {
