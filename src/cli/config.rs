@@ -94,7 +94,7 @@ fn check(cx: &mut Context) -> Result<Exit, Failure> {
     }
     if found > 0 {
         let until = if errors.is_empty() {
-            "the workbench and commands that use these settings fail"
+            "the workbench or commands that use these settings may fail"
         } else {
             "other commands fail"
         };

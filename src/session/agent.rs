@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 /// Name of a call without an agent, which no agent can have.
 pub const ORCHESTRATOR: &str = "orchestrator";
 
+/// Maximum number of skills of an agent: each is looked up in every catalog.
+const MAX_SKILLS: usize = 1_000;
+
 /// Limits of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -84,6 +87,12 @@ pub fn parse_agent(source: &str) -> Result<Agent, String> {
     if agent.id.trim().eq_ignore_ascii_case(ORCHESTRATOR) {
         return Err(format!("`id` is {ORCHESTRATOR}, the name of calls without an agent; choose another id"));
     }
+    if agent.uses_skills.len() > MAX_SKILLS {
+        return Err(format!(
+            "`uses_skills` lists {} skills; the maximum is {MAX_SKILLS}",
+            agent.uses_skills.len()
+        ));
+    }
     let mut seen = std::collections::BTreeSet::new();
     if let Some(twice) = agent.uses_skills.iter().find(|skill| !seen.insert(skill.as_str())) {
         return Err(format!("`uses_skills` lists {twice} twice"));
@@ -103,7 +112,10 @@ mod tests {
         .unwrap();
         assert!(agent.scoped());
         assert_eq!(agent.limits.max_turns, Some(4));
+        let skills: Vec<String> = (0..1_001).map(|n| format!("s{n}")).collect();
+        let many = format!("id: a\nuses_skills: [{}]\n", skills.join(", "));
         for (source, word) in [
+            (many.as_str(), "maximum"),
             ("prompt: x\n", "`id`"),
             ("id: a\nuses_skill: [x]\n", "uses_skill"),
             ("id: Orchestrator\n", "another id"),

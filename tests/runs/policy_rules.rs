@@ -563,6 +563,28 @@ async fn a_run_does_not_continue_after_trust_in_a_definition_was_revoked() {
     }
 }
 
+/// A router chooses what its step calls: that a later step cannot be executed does not prevent the approval.
+#[tokio::test(flavor = "multi_thread")]
+async fn approval_before_a_router_does_not_depend_on_later_steps() {
+    let place = place();
+    place.write("skills/ext/SKILL.md", "---\nname: ext\ndescription: Calls. Use for calls.\n---\nx\n");
+    place.write("skills/ext/capabilities/ext.yaml", "id: ext.call\nversion: 1.0.0\ndescription: Calls.\n");
+    let binding = "id: ext\ncapability: ext.call\nprotocol: openapi\nservice: nope\noperation: GET /x\n";
+    place.write("skills/ext/bindings/ext.yaml", binding);
+    place
+        .write("skills/routed/SKILL.md", "---\nname: routed\ndescription: Routes. Use for routes.\n---\nx\n");
+    let contract = "id: test.routed\nversion: 1.0.0\ndescription: Routes.\ninputs: {kind: {type: string, default: a}}\n\
+        outputs: {}\nsteps:\n  - id: pick\n    uses: test.ledger.book\n    input: {amount: 1, account: \"1\"}\n    \
+        config: {router: {on: inputs.kind, cases: {b: test.ledger.add}, default: test.ledger.book}}\n  - id: other\n    \
+        uses: ext.call\n    config: {condition: \"inputs.kind == 'b'\"}\n";
+    place.write("skills/routed/skill.yaml", contract);
+    place.write(POLICY, "require_approval: [{id: routed}]\n");
+    let core = place.open().await;
+    let run = waiting(&core, "routed").await;
+    let approved = core.send_command(&run.id.0, decide(&run, Verdict::Approve, "bo")).await;
+    assert!(approved.is_ok(), "{:?}", approved.err());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_skill_named_like_a_capability_does_not_run() {
     let place = place();

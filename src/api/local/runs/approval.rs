@@ -102,8 +102,11 @@ impl Approvals {
             let message = format!("{why}. The run keeps waiting; you can still deny it");
             return Some(Error::new(Code::InvalidConfiguration, message));
         }
-        // Before the first step: the first step that could start.
-        let first = || plan.contract.steps.iter().find_map(|step| plan.capability_of(step)).map(Arc::as_ref);
+        // Before the first step: the first one that calls something, unless it chooses what.
+        let first = || {
+            let step = plan.contract.steps.iter().find(|step| !step.called_capabilities().is_empty())?;
+            plan.capability_of(step).map(Arc::as_ref)
+        };
         let found = runtime.engine.obstacle(run, capability.or_else(first)?)?;
         let describe = |why: &str| {
             format!(

@@ -127,6 +127,11 @@ impl AgentFolders {
     /// cannot be read is listed with the reason, under its file name.
     pub(super) fn views(&self) -> Vec<AgentView> {
         let Agents { mut found, unreadable, .. } = self.found();
+        for view in &mut found {
+            let mut problems = self.problems(&view.agent, view.of_project);
+            problems.append(&mut view.problems);
+            view.problems = problems;
+        }
         for view in unreadable {
             if !found.iter().any(|known| known.agent.id == view.agent.id) {
                 found.push(view);
@@ -177,8 +182,8 @@ impl AgentFolders {
                         continue;
                     }
                 };
-                let problems = self.problems(&agent, of_project);
                 let (composed, definition) = (call_order(Some(&agent)), Some(source));
+                let problems = Vec::new();
                 agents.add(AgentView { agent, location, of_project, definition, problems, composed });
             }
         }
@@ -217,7 +222,13 @@ impl AgentFolders {
         }
         let own = |name: &String| {
             let found = self.skills.resolve_own(name).map(|skill| skill.id.to_string());
-            found.map_err(|error| Error { message: format!("agent {id}: {}", error.message), ..error })
+            found.map_err(|error| Error {
+                message: format!(
+                    "agent {id}: {}; correct its file, or set another agent for the session",
+                    error.message
+                ),
+                ..error
+            })
         };
         let uses_skills = agent.uses_skills.iter().map(own).collect::<Result<Vec<_>, Error>>()?;
         Ok(Some(Agent { uses_skills, ..agent }))

@@ -200,6 +200,7 @@ impl LocalSessions {
     ) -> Result<SessionView, Error> {
         let mut settings = Settings::default();
         self.checked(&mut settings, change)?;
+        self.agents.of_session(&settings)?;
         let id = SessionId(uuid::Uuid::now_v7().to_string());
         let session = Session::new(id, now_ms(), settings);
         let row =
