@@ -81,7 +81,8 @@ struct Writer<'t> {
     out: Vec<RichLine>,
     inline: Vec<Seg>,
     indents: Vec<Indent>,
-    lists: Vec<Option<u64>>,
+    /// Whether each open list is numbered.
+    numbered: Vec<bool>,
     strong: usize,
     slant: usize,
     struck: usize,
@@ -112,7 +113,7 @@ impl<'t> Writer<'t> {
             out: Vec::new(),
             inline: Vec::new(),
             indents: Vec::new(),
-            lists: Vec::new(),
+            numbered: Vec::new(),
             strong: 0,
             slant: 0,
             struck: 0,
@@ -267,7 +268,7 @@ impl<'t> Writer<'t> {
             }
             Tag::List(start) => {
                 self.flush();
-                self.lists.push(start);
+                self.numbered.push(start.is_some());
             }
             Tag::Item => self.item(range),
             Tag::Table(_) => {
@@ -316,7 +317,7 @@ impl<'t> Writer<'t> {
             TagEnd::CodeBlock => self.code_block(),
             TagEnd::List(_) => {
                 self.flush();
-                self.lists.pop();
+                self.numbered.pop();
                 self.blank_wanted = true;
             }
             TagEnd::Item => {
@@ -355,13 +356,15 @@ impl<'t> Writer<'t> {
 
     fn item(&mut self, range: &Range<usize>) {
         self.flush();
-        let mark = match self.lists.last_mut() {
-            Some(Some(number)) => {
-                let mark = format!("{number}. ");
-                *number += 1;
-                mark
-            }
-            _ => format!("{} ", self.glyphs.bullet),
+        let text = self.text;
+        let item = text.get(range.start..).unwrap_or_default();
+        let item = item.trim_start_matches(|c: char| c.is_whitespace() || c == '>');
+        // The number of the source, which a model reads: Markdown would count from that of the first item.
+        let digits = item.chars().take_while(char::is_ascii_digit).count();
+        let mark = if self.numbered.last().is_some_and(|is_numbered| *is_numbered) {
+            format!("{}. ", prefix(item, digits))
+        } else {
+            format!("{} ", self.glyphs.bullet)
         };
         self.cover_marks(range.start);
         let rest = Seg::new(" ".repeat(mark.width()), Role::Text);
@@ -667,9 +670,9 @@ mod tests {
 
     #[test]
     fn markup_is_not_drawn() {
-        let text = "# A\n\nB\n=\n\n1. [x] a\n\n2. [ ] b\n\n> - c\\\n>   **d** `e`\n\n---\n\n\
+        let text = "# A\n\nB\n=\n\n1. [x] a\n\n3. [ ] b\n\n> - c\\\n>   **d** `e`\n\n---\n\n\
             | f | g |\n|:--|--:|\n| h | i |\n";
-        let expected = "# A\n\n# B\n\n1. [x] a\n2. [ ] b\n\n│ • c\n│   d e\n\n────────\n\nf  g\n─  ─\nh  i";
+        let expected = "# A\n\n# B\n\n1. [x] a\n3. [ ] b\n\n│ • c\n│   d e\n\n────────\n\nf  g\n─  ─\nh  i";
         assert_eq!(drawn(text, 8).join("\n"), expected);
     }
 

@@ -201,6 +201,8 @@ fn fallbacks(explained: &Explanation) -> Vec<String> {
             is_passed = true;
         } else if is_passed && choice.obstacle.is_none() {
             out.push(called(choice));
+        } else if choice.obstacle.is_none() {
+            out.push(format!("{} (called first when its circuit breaker closes)", called(choice)));
         } else {
             out.push(format!("{} (not available now)", called(choice)));
         }

@@ -437,6 +437,8 @@ impl Launches {
                 pins: Some(plan.pins),
                 policy_subjects: plan.policy_subjects,
                 definitions: Some(plan.definitions),
+                // Every process that shows or executes the run chooses its bindings with the same level.
+                conformance: run_options.conformance.or_else(|| Some(self.config.conformance.to_string())),
                 title,
                 expires_in_s,
                 ..run_options

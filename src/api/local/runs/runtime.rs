@@ -274,8 +274,9 @@ impl CapabilityServices {
         let (capabilities, _) = self.catalog_cache.present(&self.registry.snapshot(), &self.trust);
         if !Arc::ptr_eq(&capabilities, &calling.broker.capabilities()) {
             calling.broker.replace(Arc::clone(&capabilities));
-            calling.broker.set_overrides(self.chosen()?);
         }
+        // Another process may have changed them.
+        calling.broker.set_overrides(self.chosen()?);
         Ok(capabilities)
     }
 
