@@ -119,7 +119,12 @@ pub fn survey(
         let Some(binding) = binding else { return (true, format!("{path}: cannot be read as a binding")) };
         let (service, is_configured) = called_service(&binding, services);
         let (capability, protocol) = (&binding.capability, binding.protocol);
-        let line = format!("{path}: {capability} by {protocol} {}{service}", binding.operation);
+        // An operation must not look like the rest of the line.
+        let operation = match &binding.operation {
+            operation if operation.contains(" of ") => format!("{operation:?}"),
+            operation => operation.clone(),
+        };
+        let line = format!("{path}: {capability} by {protocol} {operation}{service}");
         (defined.contains(capability) && !is_configured, line)
     });
     let bindings: Vec<(bool, String)> = bindings.collect();

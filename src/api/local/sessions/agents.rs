@@ -95,8 +95,8 @@ impl Agents {
             return Ok(present.clone());
         }
         let message = format!(
-            "the agent {id} of this session was set from another file, which does not exist here: set the agent of the \
-             session again to use this one"
+            "the agent {id} of this session was set from a file that is not used here; set the agent of the session again \
+             to use the present one"
         );
         Err(Error::new(Code::InvalidConfiguration, message))
     }

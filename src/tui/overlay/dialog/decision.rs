@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::{Position, Rect};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use self::fields::{Fields, Part};
 use self::gates::{Gates, Notice, SendState};
@@ -404,9 +404,16 @@ impl Overlay for Decision {
             },
             Some(Action::Mark) if self.gates.are_several() && !self.in_text() => self.mark(self.gates.at),
             Some(Action::Copy) => {
-                let text =
-                    serde_json::to_string_pretty(&self.gates.current().preview.inputs).unwrap_or_default();
-                return Outcome::Request(self.pane, vec![Effect::Copy(text, "the inputs".to_owned())]);
+                let preview = &self.gates.current().preview;
+                let (value, what) = match &preview.target {
+                    Some(target) => {
+                        let value = json!({ "target": target.content, "inputs": preview.inputs });
+                        (value, "the target and the inputs")
+                    }
+                    None => (preview.inputs.clone(), "the inputs"),
+                };
+                let text = serde_json::to_string_pretty(&value).unwrap_or_default();
+                return Outcome::Request(self.pane, vec![Effect::Copy(text, what.to_owned())]);
             }
             Some(action @ (Action::Up | Action::Down | Action::PageUp | Action::PageDown)) => {
                 self.moved(action);
