@@ -490,7 +490,8 @@ fn skill_of_an_own_agent_is_not_replaced_by_its_name() {
         assert!(!answer.stdout.contains("MALLORY"), "{}", answer.stdout);
     }
     std::fs::remove_dir_all(own.join("csv-v2")).unwrap();
-    let [_, there] = composed_in(&home, [&folders[0], &folders[1]], &[]);
+    let new = ["session", "new", "--agent", "clerk"];
+    let there = Answer::of(home.command().current_dir(&folders[1]).args(new).output().unwrap());
     assert!(
         there.code != 0 && there.stderr.contains("only in a project"),
         "{}{}",

@@ -297,10 +297,13 @@ async fn approvals_show_every_binding_that_they_allow() {
     );
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
-    assert_eq!(waiting.options.conformance, None, "the level is that of the configuration");
-    let sheet = core.run(&waiting.id.0).await.unwrap().sheet.unwrap();
-    assert_eq!(sheet.binding, "script scripts/trial.sh");
-    assert_eq!(sheet.fallbacks, ["script scripts/book.sh"]);
+    place.config.conformance = Conformance::Strict;
+    let other = place.open().await;
+    for core in [&core, &other] {
+        let sheet = core.run(&waiting.id.0).await.unwrap().sheet.unwrap();
+        assert_eq!(sheet.binding, "script scripts/trial.sh", "every process shows what is executed");
+        assert_eq!(sheet.fallbacks, ["script scripts/book.sh"]);
+    }
     send_command(&core, &waiting, decide(&waiting, Verdict::Approve, "bo")).await.unwrap();
     let done = wait_for_completion(&core, &waiting.id.0).await;
     assert_eq!(done.outputs.unwrap()["entry"], "T-1", "what was shown is what was executed");

@@ -575,7 +575,7 @@ async fn approval_before_a_router_does_not_depend_on_later_steps() {
         .write("skills/routed/SKILL.md", "---\nname: routed\ndescription: Routes. Use for routes.\n---\nx\n");
     let contract = "id: test.routed\nversion: 1.0.0\ndescription: Routes.\ninputs: {kind: {type: string, default: a}}\n\
         outputs: {}\nsteps:\n  - id: pick\n    uses: test.ledger.book\n    input: {amount: 1, account: \"1\"}\n    \
-        config: {router: {on: inputs.kind, cases: {b: test.ledger.add}, default: test.ledger.book}}\n  - id: other\n    \
+        config: {router: {on: inputs.kind, cases: {b: test.amounts.add}, default: test.ledger.book}}\n  - id: other\n    \
         uses: ext.call\n    config: {condition: \"inputs.kind == 'b'\"}\n";
     place.write("skills/routed/skill.yaml", contract);
     place.write(POLICY, "require_approval: [{id: routed}]\n");
