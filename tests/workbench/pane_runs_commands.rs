@@ -536,7 +536,7 @@ fn dialog_shows_the_target_and_the_fallbacks() {
     });
     let mut harness = opened(&core(vec![run]), 120, 46);
     harness.press("a").wait_for("https://backup.example/entries");
-    has(&harness, &["artifact artifact:394a o.json 55 B as JSON", "DE00 MALLORY", "and this target"]);
+    has(&harness, &["artifact artifact:394a (o.json), 55 B as JSON", "DE00 MALLORY", "and this target"]);
 }
 
 #[test]
