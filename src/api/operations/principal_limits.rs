@@ -491,46 +491,41 @@ mod tests {
         assert!(futures::poll!(Box::pin(permit("hooks"))).is_pending());
     }
 
+    fn caller(name: &str) -> Caller {
+        let principal = Principal { name: name.to_owned(), scopes: BTreeSet::new() };
+        Caller { principal: Some(principal), ..Caller::anyone() }
+    }
+
+    /// Waits for the permit of an operation on a run.
+    async fn run_permit(name: &str, caller: &Caller) -> Option<Permit> {
+        let operation = super::super::operation(name).unwrap();
+        operation_permit(operation, caller, &json!({ "run_id": "r" })).await.unwrap()
+    }
+
     #[tokio::test]
     async fn a_principal_assigns_one_run_at_a_time() {
-        let caller = |name: &str| {
-            let principal = Principal { name: name.to_owned(), scopes: BTreeSet::new() };
-            Caller { principal: Some(principal), ..Caller::anyone() }
-        };
-        let permit = async |name: &str, caller: &Caller| {
-            let operation = super::super::operation(name).unwrap();
-            operation_permit(operation, caller, &json!({ "run_id": "r" })).await.unwrap()
-        };
         let [ana, bo] = ["ana's assignments", "bo's assignments"].map(caller);
-        let first = permit("run.assign", &ana).await;
-        let mut second = Box::pin(permit("run.assign", &ana));
+        let first = run_permit("run.assign", &ana).await;
+        let mut second = Box::pin(run_permit("run.assign", &ana));
         assert!(futures::poll!(&mut second).is_pending());
-        assert!(permit("run.assign", &bo).await.is_some());
-        assert!(permit("run.cancel", &ana).await.is_some(), "other commands do not wait");
+        assert!(run_permit("run.assign", &bo).await.is_some());
+        assert!(run_permit("run.cancel", &ana).await.is_some(), "other commands do not wait");
         drop(first);
         assert!(second.await.is_some());
     }
 
     #[tokio::test]
     async fn forks_and_replays_wait_for_each_other() {
-        let caller = |name: &str| {
-            let principal = Principal { name: name.to_owned(), scopes: BTreeSet::new() };
-            Caller { principal: Some(principal), ..Caller::anyone() }
-        };
-        let permit = async |name: &str, caller: &Caller| {
-            let operation = super::super::operation(name).unwrap();
-            operation_permit(operation, caller, &json!({ "run_id": "r" })).await.unwrap()
-        };
         let [ana, bo, cy] = ["ana's forks", "bo's forks", "cy's forks"].map(caller);
-        let first = permit("run.fork", &ana).await;
-        assert!(futures::poll!(Box::pin(permit("run.replay", &ana))).is_pending(), "one of a principal");
-        assert!(permit("run.cancel", &ana).await.is_some(), "other commands do not wait");
-        let _second = permit("run.replay", &bo).await;
-        let mut third = Box::pin(permit("run.fork", &cy));
+        let first = run_permit("run.fork", &ana).await;
+        assert!(futures::poll!(Box::pin(run_permit("run.replay", &ana))).is_pending(), "one of a principal");
+        assert!(run_permit("run.cancel", &ana).await.is_some(), "other commands do not wait");
+        let _second = run_permit("run.replay", &bo).await;
+        let mut third = Box::pin(run_permit("run.fork", &cy));
         assert!(futures::poll!(&mut third).is_pending(), "two in total");
         drop(first);
         assert!(third.await.is_some());
         let anyone = Caller::anyone();
-        assert!(permit("run.fork", &anyone).await.is_none());
+        assert!(run_permit("run.fork", &anyone).await.is_none());
     }
 }

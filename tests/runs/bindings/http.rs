@@ -212,8 +212,11 @@ async fn failures_of_one_person_do_not_change_the_binding_of_another() {
     let other = explained(Some("lee"));
     assert_eq!((other.chosen.as_deref(), state(&other).as_str()), (Some("first"), "closed"));
     assert_eq!(other.chain().map(|choice| choice.binding.as_str()).collect::<Vec<_>>(), ["first", "second"]);
-    let nobody = explained(None);
-    assert_eq!((nobody.chosen.as_deref(), state(&nobody).as_str()), (Some("first"), "open for some callers"));
+    let without_person = explained(None);
+    assert_eq!(
+        (without_person.chosen.as_deref(), state(&without_person).as_str()),
+        (Some("first"), "open for some callers")
+    );
 }
 
 #[tokio::test]
