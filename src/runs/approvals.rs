@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value, json};
 
+use super::call::PresentBindings;
 use super::grants::Grants;
 use skills_base::canonical::digest_of;
 use skills_model::{ApprovalReason, Choice, Gate};
@@ -78,8 +79,8 @@ fn lost_digest(call: &str, attempt: u32) -> String {
 /// The digests of a question.
 struct Digests {
     current: String,
-    /// Those of earlier versions, with which gates and decisions may be recorded: of the call alone, and without the
-    /// target, which a run never changes.
+    /// Those of earlier versions, with which gates and decisions may be recorded: of the call alone, without the
+    /// target, and without the bindings.
     former: Vec<String>,
 }
 
@@ -89,32 +90,52 @@ struct Digests {
 pub(super) struct Approvals {
     pub run: Arc<RunRecord>,
     pub grants: Grants,
-    /// Capabilities that something other than at launch would execute, and what changed; updated before each turn.
-    pub changed: BTreeMap<String, ApprovalReason>,
+    /// What would execute each capability now; updated before each turn.
+    pub present: BTreeMap<String, PresentBindings>,
     /// Digest of what the run is attached to, once computed: it may have many megabytes.
     target_digest: OnceLock<String>,
 }
 
 impl Approvals {
-    pub fn new(run: Arc<RunRecord>, grants: Grants, changed: BTreeMap<String, ApprovalReason>) -> Self {
-        Self { run, grants, changed, target_digest: OnceLock::new() }
+    pub fn new(run: Arc<RunRecord>, grants: Grants, present: BTreeMap<String, PresentBindings>) -> Self {
+        Self { run, grants, present, target_digest: OnceLock::new() }
     }
 
-    /// Returns the digest of the question whether a step may run a call. It covers the contract, the code, the files and
-    /// the target of this run, so that an approval does not apply to another version. `edited` is code that is approved
-    /// together with the call.
-    pub fn question_digest(&self, step: &str, call: &str, edited: &BTreeMap<String, String>) -> String {
-        let Digests { current, former } = self.digests(step, call, edited);
+    /// Returns the digest of the question whether a step may run a call. It covers the contract, the code, the files,
+    /// the target of this run and the bindings that may execute the capability, so that an approval does not apply to
+    /// another version, or to a process with other settings. `edited` is code that is approved together with the call.
+    pub fn question_digest(
+        &self,
+        step: &str,
+        capability: Option<&str>,
+        call: &str,
+        edited: &BTreeMap<String, String>,
+    ) -> String {
+        let Digests { current, former } = self.digests(step, capability, call, edited);
+        let nothing_callable = capability.and_then(|id| self.present.get(id));
+        if nothing_callable.is_some_and(|present| present.callable.is_empty())
+            && let Some(Gate::Human { step: waiting, inputs_digest, .. }) = &self.run.gate
+            && waiting == step
+        {
+            // It cannot be approved now: the question is not replaced by one without bindings.
+            return inputs_digest.clone();
+        }
         former.into_iter().find(|digest| self.waits_for(step, digest)).unwrap_or(current)
     }
 
     /// Returns whether a step was approved to run this call.
-    pub fn is_allowed(&self, step: &str, call: &str) -> bool {
-        let Digests { current, former } = self.digests(step, call, &BTreeMap::new());
+    pub fn is_allowed(&self, step: &str, capability: Option<&str>, call: &str) -> bool {
+        let Digests { current, former } = self.digests(step, capability, call, &BTreeMap::new());
         self.grants.allow(step, &current) || former.iter().any(|digest| self.grants.allow(step, digest))
     }
 
-    fn digests(&self, step: &str, call: &str, edited: &BTreeMap<String, String>) -> Digests {
+    fn digests(
+        &self,
+        step: &str,
+        capability: Option<&str>,
+        call: &str,
+        edited: &BTreeMap<String, String>,
+    ) -> Digests {
         let question = self.grants.question(step, call);
         let mut code = self.run.options.pins.clone().unwrap_or_default();
         code.extend(edited.clone());
@@ -128,13 +149,25 @@ impl Approvals {
             former.push(digest_of(&covered));
             covered["target"] = json!(self.target_digest.get_or_init(|| digest_of(target)));
         }
+        let present = capability.and_then(|id| self.present.get(id));
+        if let Some(present) = present.filter(|present| !present.callable.is_empty()) {
+            former.push(digest_of(&covered));
+            covered["bindings"] = json!(present.callable);
+        }
         Digests { current: digest_of(&covered), former }
     }
 
-    /// Whether the run waits at this step with this digest: a gate keeps the one that it was recorded with.
+    /// Whether the run waits at this step with this digest, of the call or of a change that includes the call: a gate
+    /// keeps the one that it was recorded with.
     fn waits_for(&self, at: &str, digest: &str) -> bool {
-        matches!(&self.run.gate, Some(Gate::Human { step, inputs_digest, .. })
-            if step == at && inputs_digest == digest)
+        match &self.run.gate {
+            Some(Gate::Human { step, inputs_digest, why, .. }) if step == at => {
+                let changed =
+                    matches!(why, ApprovalReason::Changed { call: Some(call), .. } if call == digest);
+                changed || inputs_digest == digest
+            }
+            _ => false,
+        }
     }
 
     /// Decides whether a call, or a step of several, may start. One that had started when its worker was lost continues
@@ -143,6 +176,7 @@ impl Approvals {
         &self,
         lost: Option<&StepIntent>,
         path: &str,
+        capability: &str,
         digest: &str,
         human: Option<ApprovalReason>,
     ) -> Admission {
@@ -163,7 +197,7 @@ impl Approvals {
             }
         }
         match human {
-            Some(why) if !self.is_allowed(path, digest) => Admission::Ask(why),
+            Some(why) if !self.is_allowed(path, Some(capability), digest) => Admission::Ask(why),
             _ => Admission::Go(1),
         }
     }
@@ -184,21 +218,22 @@ impl Approvals {
         if unknown && self.grants.choice(path, &asked_digest(lost, digest)) != Some(Choice::Rerun) {
             return None;
         }
-        let open = human.filter(|_| !unknown && !self.is_allowed(path, digest));
-        if let Some(why) = self.changes(&capability.id) {
+        let id = capability.id.as_str();
+        let open = human.filter(|_| !unknown && !self.is_allowed(path, Some(id), digest));
+        if let Some(why) = self.changes(id) {
             let edited = match &why {
                 ApprovalReason::Changed { now, .. } => now.clone(),
                 _ => BTreeMap::new(),
             };
-            let question = self.question_digest(path, digest, &edited);
+            let question = self.question_digest(path, Some(id), digest, &edited);
             return Some(about_change(path, capability, inputs, &question, &why, open.as_ref()));
         }
-        match self.admit(lost, path, digest, open) {
+        match self.admit(lost, path, id, digest, open) {
             Admission::Ask(why) => Some(ApprovalRequest {
                 step: path.to_owned(),
                 capability: Some(Arc::clone(capability)),
                 inputs: inputs.clone(),
-                digest: self.question_digest(path, digest, &BTreeMap::new()),
+                digest: self.question_digest(path, Some(id), digest, &BTreeMap::new()),
                 why,
             }),
             _ => None,
@@ -208,8 +243,9 @@ impl Approvals {
     /// Returns what changed about executing a capability, together with all other changes of the run, so that one edit
     /// of a script that several steps share is one question.
     fn changes(&self, capability: &str) -> Option<ApprovalReason> {
-        let own = self.changed.get(capability)?;
-        let others = self.changed.iter().filter(|(id, _)| *id != capability).map(|(_, why)| why);
+        let own = self.present.get(capability)?.changed.as_ref()?;
+        let others = self.present.iter().filter(|(id, _)| *id != capability);
+        let others = others.filter_map(|(_, present)| present.changed.as_ref());
         let (mut all, mut pins) = (Vec::new(), BTreeMap::new());
         for why in std::iter::once(own).chain(others) {
             if let ApprovalReason::Changed { what, now, .. } = why {

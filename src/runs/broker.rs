@@ -23,7 +23,7 @@ use super::artifacts::Artifacts;
 use super::binding::{BindingCall, BindingContext, BindingFailure, Effect, request};
 use super::call::{
     Call, CallConditions, CallError, CallFailure, Caller, Explanation, FailedAttempt, FailureKind,
-    PublicFailure, Reply, ScriptExit,
+    PresentBindings, PublicFailure, Reply, ScriptExit,
 };
 use super::capabilities::{Capabilities, RegisteredBinding};
 use skills_base::sync::RwLockExt as _;
@@ -293,20 +293,29 @@ impl Caller for Broker {
             let pin = self.pin(offered);
             pin.parts.into_iter().chain([(offered.binding.id.clone(), pin.digest)])
         };
-        pinned.flat_map(digests).collect()
+        pinned.flat_map(digests).chain(definition_pin(&catalog, capability)).collect()
     }
 
-    fn changed(
+    fn present_bindings(
         &self,
         capability: &Capability,
         conditions: &CallConditions,
         launched: &BTreeMap<String, String>,
-    ) -> Option<ApprovalReason> {
+    ) -> PresentBindings {
         let catalog = self.capabilities();
         let decision = self.decide(&catalog, &capability.id, conditions);
         let (mut what, mut now) = (Vec::new(), BTreeMap::new());
-        let called = decision.chain.iter().filter(|choice| choice.obstacle.is_none());
-        for choice in called.filter(|choice| is_pinned(&choice.offered)) {
+        if let Some((key, digest)) = definition_pin(&catalog, &capability.id)
+            && launched.get(&key).is_some_and(|before| *before != digest)
+        {
+            what.push(format!(
+                "the definition of {key} changed since the launch (the run keeps the one that it was launched \
+                    with)"
+            ));
+            now.insert(key, digest);
+        }
+        let called = || decision.chain.iter().filter(|choice| choice.obstacle.is_none());
+        for choice in called().filter(|choice| is_pinned(&choice.offered)) {
             let id = &choice.offered.binding.id;
             let (before, present) = (launched.get(id), self.pin(&choice.offered));
             // By its id: addresses are not shown to everyone who may read the run, or sent to webhooks.
@@ -331,12 +340,15 @@ impl Caller for Broker {
             }
             now.insert(id.clone(), present.digest);
         }
-        (!now.is_empty()).then(|| ApprovalReason::Changed {
-            what: what.join("; "),
-            now,
-            call: None,
-            besides: None,
-        })
+        let reason =
+            || ApprovalReason::Changed { what: what.join("; "), now: now.clone(), call: None, besides: None };
+        let identify = |choice: &decide::Choice| {
+            (choice.offered.binding.id.clone(), self.context.address(&choice.offered))
+        };
+        PresentBindings {
+            callable: called().map(identify).collect(),
+            changed: (!now.is_empty()).then(reason),
+        }
     }
 
     fn obstacle(&self, capability: &Capability, conditions: &CallConditions) -> Option<CallError> {
@@ -407,6 +419,20 @@ impl decide::Choice {
 /// Returns whether a binding can be edited while a run waits, which excludes the ones that ship with this program.
 fn is_pinned(offered: &RegisteredBinding) -> bool {
     !offered.place.shipped && offered.binding.protocol != Protocol::Builtin
+}
+
+/// Returns the key and the digest that pin the definition of a capability; `None` if it ships with this program, or if
+/// the pins of its scripts cover it because it is part of their bundles.
+fn definition_pin(catalog: &Capabilities, capability: &str) -> Option<(String, String)> {
+    let (place, content) = catalog.source(&catalog.capability(capability)?.location)?;
+    let is_covered = |offered: &Arc<RegisteredBinding>| {
+        offered.binding.protocol == Protocol::Script && offered.place.root() == place.root()
+    };
+    let mut pinned = catalog.bindings_of(capability).iter().filter(|offered| is_pinned(offered)).peekable();
+    if place.shipped || (pinned.peek().is_some() && pinned.all(is_covered)) {
+        return None;
+    }
+    Some((format!("capability:{capability}"), content.into_values().next()?))
 }
 
 /// Returns whether executing a capability twice has no further effect.

@@ -309,15 +309,14 @@ pub trait Caller: Send + Sync + 'static {
         BTreeMap::new()
     }
 
-    /// Returns why approval is required because something other than at launch would execute a capability; `None`
-    /// if nothing changed.
-    fn changed(
+    /// Returns what would execute a capability now, compared with the digests that were recorded at launch.
+    fn present_bindings(
         &self,
         _capability: &Capability,
         _conditions: &CallConditions,
         _launched: &BTreeMap<String, String>,
-    ) -> Option<ApprovalReason> {
-        None
+    ) -> PresentBindings {
+        PresentBindings::default()
     }
 
     /// Returns why nothing can execute a capability now although it may have bindings: none is trusted, configured or
@@ -328,6 +327,15 @@ pub trait Caller: Send + Sync + 'static {
 
     /// Explains which binding would execute a capability now, and why; nothing is called.
     fn explain(&self, capability: &Capability, conditions: &CallConditions) -> Explanation;
+}
+
+/// What would execute a capability now.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PresentBindings {
+    /// The bindings that a call may use, in this order: id and address.
+    pub callable: Vec<(String, String)>,
+    /// Why approval is required because they differ from the launch; `None` if nothing changed.
+    pub changed: Option<ApprovalReason>,
 }
 
 /// The complete decision for a capability.

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::approvals::{ApprovalRequest, Approvals, about_change};
-use super::call::{CallConditions, CallError, Caller, Explanation};
+use super::call::{CallConditions, CallError, Caller, Explanation, PresentBindings};
 use super::completed::CompletedPaths;
 use super::executor::RunExecution;
 use super::grants::{BEFORE_FIRST_STEP, Grants};
@@ -179,23 +179,22 @@ impl Engine {
                 Err(error) => return Err(error),
             }
         }
-        let changed = self.changed(&progress).await;
-        Ok(Ok(Scheduler { progress, approvals: Approvals::new(run, grants, changed) }))
+        let present = self.present_bindings(&progress).await;
+        Ok(Ok(Scheduler { progress, approvals: Approvals::new(run, grants, present) }))
     }
 
-    /// Returns the capabilities of a run that something other than at its launch would execute now.
-    pub(super) async fn changed(&self, progress: &Progress) -> BTreeMap<String, ApprovalReason> {
+    /// Returns what would execute each capability of a run now.
+    pub(super) async fn present_bindings(&self, progress: &Progress) -> BTreeMap<String, PresentBindings> {
         let Some(pins) = progress.run.options.pins.clone() else { return BTreeMap::new() };
         let conditions = self.conditions(&progress.run);
         let (caller, plan) = (Arc::clone(&self.caller), Arc::clone(&progress.plan));
         // Reads every file of the bundles that the run can call.
         let looked = tokio::task::spawn_blocking(move || {
-            let all = plan.capabilities.iter();
-            let changed = |capability| caller.changed(capability, &conditions, &pins);
-            all.filter_map(|(id, capability)| Some((id.clone(), changed(capability)?))).collect()
+            let present = |capability| caller.present_bindings(capability, &conditions, &pins);
+            plan.capabilities.iter().map(|(id, capability)| (id.clone(), present(capability))).collect()
         });
         match looked.await {
-            Ok(changed) => changed,
+            Ok(present) => present,
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
             // The runtime is shutting down: no new work starts.
             Err(_) => BTreeMap::new(),
@@ -211,7 +210,8 @@ impl Engine {
         let looked = tokio::task::spawn_blocking(move || {
             let (conditions, pins) = (engine.conditions(&run), run.options.pins.as_ref());
             plan.capabilities.values().all(|capability| {
-                let is_unchanged = |pins| engine.caller.changed(capability, &conditions, pins).is_none();
+                let is_unchanged =
+                    |pins| engine.caller.present_bindings(capability, &conditions, pins).changed.is_none();
                 engine.obstacle(&run, capability).is_none() && pins.is_none_or(is_unchanged)
             })
         });
@@ -285,7 +285,12 @@ impl Engine {
         let what = "the change since the launch was reverted".to_owned();
         let why = ApprovalReason::Changed { what, now, call: None, besides: None };
         let inputs = Value::Object(scheduled.inputs.clone());
-        let question = approvals.question_digest(&scheduled.path, &scheduled.digest, launched);
+        let question = approvals.question_digest(
+            &scheduled.path,
+            Some(&scheduled.capability.id),
+            &scheduled.digest,
+            launched,
+        );
         Some(about_change(&scheduled.path, &scheduled.capability, &inputs, &question, &why, None))
     }
 
@@ -315,11 +320,11 @@ pub(super) fn before_first_step(scheduler: &Scheduler) -> Option<ApprovalRequest
     let rule = progress.plan.approval.clone()?;
     let inputs = progress.run.inputs.clone();
     let call = gate_digest(BEFORE_FIRST_STEP, "", &inputs);
-    (!approvals.is_allowed(BEFORE_FIRST_STEP, &call)).then(|| ApprovalRequest {
+    (!approvals.is_allowed(BEFORE_FIRST_STEP, None, &call)).then(|| ApprovalRequest {
         step: BEFORE_FIRST_STEP.to_owned(),
         capability: None,
         inputs,
-        digest: approvals.question_digest(BEFORE_FIRST_STEP, &call, &BTreeMap::new()),
+        digest: approvals.question_digest(BEFORE_FIRST_STEP, None, &call, &BTreeMap::new()),
         why: ApprovalReason::Policy { rule },
     })
 }

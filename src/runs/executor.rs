@@ -151,7 +151,7 @@ impl<'e> RunExecution<'e> {
         for path in self.scheduler.progress.superseded_branches(&running) {
             self.calls.supersede(&path);
         }
-        self.scheduler.approvals.changed = self.engine.changed(&self.scheduler.progress).await;
+        self.scheduler.approvals.present = self.engine.present_bindings(&self.scheduler.progress).await;
         let now = self.now();
         if let Err(failure) = self.scheduler.expand(&running, now, &mut next) {
             self.failure = Some(failure);

@@ -45,7 +45,7 @@ pub use binding::http::root_cause;
 pub use broker::{Broker, BrokerSettings, BundleCheck, BundleRefusal, Clock, Environment};
 pub use call::{
     Artifact, BindingChoice, Call, CallConditions, CallError, CallFailure, Caller, Explanation,
-    FailedAttempt, LogLine, LogSink, Reply, idempotency_key,
+    FailedAttempt, LogLine, LogSink, PresentBindings, Reply, idempotency_key,
 };
 pub use capabilities::{Capabilities, CapabilityFolder, RegisteredBinding};
 pub use execute::{Engine, ExecutionEnd, PendingGate};

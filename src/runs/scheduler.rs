@@ -304,7 +304,7 @@ impl Scheduler {
             out.ask(ask)?;
             return Ok(false);
         }
-        match approvals.admit(lost, &call.path, &call.digest, human) {
+        match approvals.admit(lost, &call.path, &call.capability.id, &call.digest, human) {
             Admission::Go(attempt) => {
                 call.attempt = attempt;
                 out.calls.push(call);

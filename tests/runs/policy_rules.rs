@@ -563,6 +563,40 @@ async fn a_run_does_not_continue_after_trust_in_a_definition_was_revoked() {
     }
 }
 
+/// Forks of a run keep its definitions, but not without a question if one outside of the binding's bundle was edited.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fork_asks_about_a_definition_that_was_edited() {
+    let mut place = place();
+    place.config.store = Some(format!("sqlite:{}", place.path("runs.db").display()));
+    place.write(
+        "skills/aaa/SKILL.md",
+        "---\nname: aaa\ndescription: Formats tables. Use for tables.\n---\nx\n",
+    );
+    let text = std::fs::read_to_string(place.path("skills/ledger/capabilities/book.yaml")).unwrap();
+    let define = |what: &str| {
+        let edited = text.replacen("description:", &format!("description: {what}"), 1);
+        place.write("skills/aaa/capabilities/book.yaml", &edited);
+    };
+    define("Also");
+    let core = place.open().await;
+    let run = waiting(&core, "borrow").await;
+    core.send_command(&run.id.0, decide(&run, Verdict::Approve, "bo")).await.unwrap();
+    assert_eq!(wait_for_completion(&core, &run.id.0).await.state, RunState::Completed);
+    for (edit, is_changed) in [("Also", false), ("Still", true)] {
+        define(edit);
+        let core = place.open().await;
+        let command = RunCommand::Fork { checkpoint: Some(0), by: None };
+        let forked = core.send_command(&run.id.0, command).await.unwrap().run;
+        core.send_command(&forked.id.0, resume()).await.unwrap();
+        let waits = wait_for_completion(&core, &forked.id.0).await;
+        let Some(Gate::Human { why, .. }) = &waits.gate else { panic!("{edit}: {:?}", waits.error) };
+        assert_eq!(matches!(why, ApprovalReason::Changed { .. }), is_changed, "{edit}: {why:?}");
+        assert_eq!(json!(why).to_string().contains("capability:test.ledger.book"), is_changed, "{why:?}");
+        core.send_command(&forked.id.0, decide(&waits, Verdict::Approve, "bo")).await.unwrap();
+        assert_eq!(wait_for_completion(&core, &forked.id.0).await.state, RunState::Completed, "{edit}");
+    }
+}
+
 /// A router chooses what its step calls: that a later step cannot be executed does not prevent the approval.
 #[tokio::test(flavor = "multi_thread")]
 async fn approval_before_a_router_does_not_depend_on_later_steps() {

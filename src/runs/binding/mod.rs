@@ -310,6 +310,15 @@ impl BindingContext {
         }
     }
 
+    /// Returns what identifies the target of a binding on every machine; empty for a script, whose folder may differ
+    /// and whose content is pinned.
+    pub fn address(&self, offered: &RegisteredBinding) -> String {
+        match offered.binding.protocol {
+            Protocol::Script => String::new(),
+            _ => self.target(offered),
+        }
+    }
+
     /// Describes the sandbox of a script, or the network distance of a call; `unsandboxed` allows scripts without
     /// isolation.
     pub fn isolation(&self, offered: &RegisteredBinding, unsandboxed: bool) -> String {

@@ -41,6 +41,11 @@ impl Bench {
         content.clone_into(&mut self.fake.script.lock().unwrap());
     }
 
+    /// Replaces the address of the service of every capability.
+    fn move_service(&self, address: &str) {
+        address.clone_into(&mut self.fake.address.lock().unwrap());
+    }
+
     /// Updates the approval request of the waiting run to what it would execute now, as reading it does.
     pub async fn look(&self, run: &RunId) -> PendingGate {
         let at = self.engine.at_gate(run).await.unwrap().unwrap();
@@ -200,4 +205,39 @@ async fn a_gate_of_an_earlier_version_keeps_its_digest() {
         bench.approve(&run).await;
         completed(&bench.work(&run).await);
     }
+}
+
+#[tokio::test]
+async fn an_approval_applies_to_the_address_that_was_shown() {
+    let bench = confirming();
+    let run = bench.launch(SEND, json!({"to": "ana"})).await;
+    assert_eq!(pending_step(&bench.work(&run).await), ("send".into(), json!("confirmation")));
+    // The process of the approver calls another address than the worker.
+    bench.move_service("https://b.example");
+    let shown = bench.look(&run).await;
+    bench.approve(&run).await;
+    bench.move_service("");
+    assert_eq!(pending_step(&bench.work(&run).await), ("send".into(), json!("confirmation")), "asked again");
+    assert_eq!(bench.fake.count("send"), 0);
+    assert_ne!(bench.look(&run).await.inputs_digest, shown.inputs_digest);
+    bench.approve(&run).await;
+    completed(&bench.work(&run).await);
+    assert_eq!(bench.fake.count("send"), 1);
+}
+
+#[tokio::test]
+async fn a_question_of_an_earlier_version_without_the_bindings_can_be_approved() {
+    let bench = confirming();
+    let run = bench.launch(SEND, json!({"to": "ana"})).await;
+    assert_eq!(pending_step(&bench.work(&run).await), ("send".into(), json!("confirmation")));
+    let (record, at) = (bench.record(&run).await, bench.engine.at_gate(&run).await.unwrap().unwrap());
+    let call = gate_digest("send", "mail.send", &at.inputs);
+    let former = digest_of(
+        &json!({"call": call, "contract": record.contract_digest, "code": record.options.pins.clone().unwrap()}),
+    );
+    let gate = Gate::human("send".to_owned(), former.clone(), at.why);
+    bench.store.command(&run, Command::Ask(gate), None, None, None).await.unwrap();
+    assert_eq!(bench.engine.at_gate(&run).await.unwrap().unwrap().inputs_digest, former);
+    bench.approve(&run).await;
+    completed(&bench.work(&run).await);
 }

@@ -10,7 +10,8 @@ use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use skills_model::{ApprovalReason, Choice, Command, Decision, Gate, RunState, Verdict};
 use skills_runs::{
-    Call, CallConditions, CallError, CallFailure, Caller, Engine, ExecutionEnd, Explanation, Plan, Reply,
+    Call, CallConditions, CallError, CallFailure, Caller, Engine, ExecutionEnd, Explanation, Plan,
+    PresentBindings, Reply,
 };
 use skills_skill::contract::{Capability, Contract, parse};
 use skills_store::{
@@ -47,6 +48,8 @@ pub struct Fake {
     changed: tokio::sync::Notify,
     /// The simulated content of the script of every capability.
     pub script: Mutex<String>,
+    /// The simulated address of the service of every capability.
+    pub address: Mutex<String>,
 }
 
 impl Fake {
@@ -161,16 +164,19 @@ impl Caller for FakeCaller {
         BTreeMap::from([(capability.to_owned(), self.fake.script.lock().unwrap().clone())])
     }
 
-    fn changed(
+    fn present_bindings(
         &self,
         capability: &Capability,
         _: &CallConditions,
         launched: &BTreeMap<String, String>,
-    ) -> Option<ApprovalReason> {
+    ) -> PresentBindings {
         let now = self.pins(&capability.id);
         let what = "the script changed since the launch".to_owned();
         let same = now.iter().all(|(binding, pin)| launched.get(binding) == Some(pin));
-        (!same).then_some(ApprovalReason::Changed { what, now, call: None, besides: None })
+        PresentBindings {
+            callable: vec![("fake".to_owned(), self.fake.address.lock().unwrap().clone())],
+            changed: (!same).then_some(ApprovalReason::Changed { what, now, call: None, besides: None }),
+        }
     }
 
     fn explain(&self, capability: &Capability, conditions: &CallConditions) -> Explanation {

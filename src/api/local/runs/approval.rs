@@ -157,7 +157,9 @@ impl Approvals {
         }
         let what = match why {
             ApprovalReason::Changed { what, .. } => what.clone(),
-            _ => "the pending request has changed".to_owned(),
+            _ => "what it would call from here is not what was asked about: a binding became available or \
+                unavailable, or this process has other `services` or `bindings`"
+                .to_owned(),
         };
         if *inputs_digest != decision.inputs_digest {
             let message = format!(

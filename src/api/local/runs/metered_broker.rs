@@ -8,8 +8,9 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use skills_base::telemetry::Metrics;
-use skills_model::ApprovalReason;
-use skills_runs::{Broker, Call, CallConditions, CallError, CallFailure, Caller, Explanation, Reply};
+use skills_runs::{
+    Broker, Call, CallConditions, CallError, CallFailure, Caller, Explanation, PresentBindings, Reply,
+};
 use skills_skill::contract::Capability;
 
 /// A broker and its metrics.
@@ -54,13 +55,13 @@ impl Caller for CountedBroker {
         self.broker.pins(capability)
     }
 
-    fn changed(
+    fn present_bindings(
         &self,
         capability: &Capability,
         conditions: &CallConditions,
         launched: &BTreeMap<String, String>,
-    ) -> Option<ApprovalReason> {
-        self.broker.changed(capability, conditions, launched)
+    ) -> PresentBindings {
+        self.broker.present_bindings(capability, conditions, launched)
     }
 
     fn obstacle(&self, capability: &Capability, conditions: &CallConditions) -> Option<CallError> {

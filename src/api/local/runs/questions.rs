@@ -10,7 +10,7 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::{Approvals, RunRuntime};
 use crate::Error;
-use skills_model::RunState;
+use skills_model::{ApprovalReason, Gate, RunState};
 use skills_registry::RegistryEvent;
 use skills_store::RunFilter;
 
@@ -59,7 +59,7 @@ impl Approvals {
                 let id = run.id.clone();
                 let before = run.gate.clone();
                 let updated = match self.present_question(runtime, run).await {
-                    Ok((now, Some(_))) if now.gate != before => match now.gate {
+                    Ok((now, Some(_))) if has_changed(before.as_ref(), now.gate.as_ref()) => match now.gate {
                         Some(gate) => Self::record_question(runtime, &id, gate).await.map_err(Error::from),
                         None => Ok(()),
                     },
@@ -76,6 +76,18 @@ impl Approvals {
             }
         }
     }
+}
+
+/// Returns whether a question is about another change of the skills. One that differs only in its digest is kept: this
+/// process may have other services than the one that asked.
+fn has_changed(before: Option<&Gate>, now: Option<&Gate>) -> bool {
+    fn reason(gate: Option<&Gate>) -> Option<(&String, &ApprovalReason)> {
+        match gate? {
+            Gate::Human { step, why, .. } => Some((step, why)),
+            _ => None,
+        }
+    }
+    reason(before) != reason(now)
 }
 
 /// Returns when the skills have changed.
