@@ -565,7 +565,7 @@ async fn a_run_does_not_continue_after_trust_in_a_definition_was_revoked() {
 
 /// Forks of a run keep its definitions, but not without a question if one outside of the binding's bundle was edited.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fork_asks_about_a_definition_that_was_edited() {
+async fn a_fork_requires_approval_after_a_definition_was_edited() {
     let mut place = place();
     place.config.store = Some(format!("sqlite:{}", place.path("runs.db").display()));
     place.write(
