@@ -563,6 +563,54 @@ async fn a_run_does_not_continue_after_trust_in_a_definition_was_revoked() {
     }
 }
 
+/// A run of an earlier version, which did not record its definitions, continues only with a present one that is trusted.
+#[tokio::test(flavor = "multi_thread")]
+async fn run_without_any_definition_does_not_continue() {
+    let mut place = place();
+    let store = place.path("runs.db");
+    place.config.store = Some(format!("sqlite:{}", store.display()));
+    let trusted = ["borrow", "ledger"].map(|id| place.path(&format!("skills/{id}")));
+    place.config.trust = trusted.to_vec();
+    let core = place.open().await;
+    let mut runs = Vec::new();
+    for way in ["borrow", "capability:test.ledger.book"] {
+        runs.push((way, waiting(&core, way).await));
+    }
+    let other = rusqlite::Connection::open(&store).unwrap();
+    let changed =
+        other.execute("UPDATE runs SET options = json_remove(options, '$.definitions')", []).unwrap();
+    assert_eq!(changed, runs.len());
+    drop(other);
+    let definition = "skills/ledger/capabilities/book.yaml";
+    let text = std::fs::read_to_string(place.path(definition)).unwrap();
+    place.write(definition, &text.replacen("description:", "description: Also", 1));
+    for (trust, expected) in [(&trusted[..], None), (&trusted[..1], Some("`skills trust ledger`"))] {
+        place.config.trust = trust.to_vec();
+        let core = place.open().await;
+        for (way, run) in &runs {
+            for (name, command) in [("replay", replay()), ("fork", fork())] {
+                let refused = core.send_command(&run.id.0, command).await.err();
+                let code = refused.as_ref().map(|error| error.code);
+                assert_eq!(code, expected.map(|_| Code::Untrusted), "{name} of {way}: {refused:?}");
+                if let (Some(error), Some(expected)) = (refused, expected) {
+                    assert!(error.message.contains(expected), "{name} of {way}: {error}");
+                }
+            }
+        }
+    }
+    std::fs::remove_file(place.path(definition)).unwrap();
+    place.config.trust = trusted.to_vec();
+    let core = place.open().await;
+    for (way, run) in &runs {
+        for (name, command) in [("replay", replay()), ("fork", fork())] {
+            let refused = core.send_command(&run.id.0, command).await.err();
+            let error = refused.unwrap_or_else(|| panic!("{name} of {way}: it was not refused"));
+            assert_eq!(error.code, Code::Untrusted, "{name} of {way}: {error}");
+            assert!(error.message.contains("capability:test.ledger.book"), "{name} of {way}: {error}");
+        }
+    }
+}
+
 /// Forks of a run keep its definitions, but not without a question if one outside of the binding's bundle was edited.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fork_requires_approval_after_a_definition_was_edited() {

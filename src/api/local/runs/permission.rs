@@ -97,6 +97,40 @@ fn allowed(subject: &PolicySubject, result: PolicyResult) -> Result<Option<Strin
     launch::allowed(&SkillId::new(id.as_str()), result)
 }
 
+/// Returns whether a subject is a skill that ships with this program: other machines and versions have it in other
+/// folders.
+fn is_shipped(subject: &PolicySubject) -> bool {
+    subject.root == SHIPPED && is_shipped_id(&subject.id)
+}
+
+/// Returns the folders of the bundles that a run uses and that may define a capability, without those of shipped
+/// skills.
+fn bundles_with<'a>(subjects: &'a [PolicySubject], id: &'a str) -> impl Iterator<Item = &'a Path> {
+    let may_define = move |subject: &&PolicySubject| {
+        !is_shipped(subject) && subject.contains.as_deref().is_none_or(|contained| contained == id)
+    };
+    subjects.iter().filter(may_define).filter_map(|subject| Path::new(&subject.location).parent())
+}
+
+/// A folder that defines a capability.
+struct DefinitionFolder {
+    dir: PathBuf,
+    shipped: bool,
+    /// Whether it is the definition that the run was launched with.
+    is_launched: bool,
+}
+
+/// Returns the folder of the definition of a capability that is used among these, if there is one.
+fn definition_folder(plan: &Plan, id: &str, capabilities: &Capabilities) -> Option<DefinitionFolder> {
+    let found = capabilities.capability(id)?;
+    let (place, _) = capabilities.source(&found.location)?;
+    Some(DefinitionFolder {
+        dir: place.root().to_owned(),
+        shipped: place.shipped,
+        is_launched: plan.calls_capability(found),
+    })
+}
+
 /// What the policy permits.
 pub(in crate::local) struct Permissions {
     pub(super) registry: Arc<Registry>,
@@ -276,10 +310,9 @@ impl Permissions {
             [] => self.policy_subjects(skill_id, plan, options)?,
             pinned => pinned.to_vec(),
         };
-        for PolicySubject { id, location, root, contains, other_paths, .. } in &subjects {
-            // Other machines and versions of this program have the shipped skills in other folders.
-            let is_shipped = root == SHIPPED && is_shipped_id(id);
-            if is_shipped || contains.is_some() || capability_run::capability_of(id).is_some() {
+        for subject in &subjects {
+            let PolicySubject { id, location, contains, other_paths, .. } = subject;
+            if is_shipped(subject) || contains.is_some() || capability_run::capability_of(id).is_some() {
                 continue;
             }
             let Some(folder) = Path::new(location).parent() else { continue };
@@ -323,7 +356,11 @@ impl Permissions {
     }
 
     /// Returns the folders that contain the definitions of a plan now, for a run of an earlier version, which did not
-    /// record them. Reads from disk.
+    /// record them: that with the definition that it was launched with, else one with an edited definition. Reads from
+    /// disk.
+    ///
+    /// # Errors
+    /// Returns `untrusted` for a capability that no longer has a definition.
     fn present_definitions(
         &self,
         plan: &Plan,
@@ -332,25 +369,31 @@ impl Permissions {
         let capabilities = self.services.capabilities()?;
         let mut folders = BTreeMap::new();
         for id in plan.capabilities.keys() {
-            if let Some(found) = capabilities.capability(id).filter(|found| plan.calls_capability(found)) {
-                if let Some((place, _)) = capabilities.source(&found.location)
-                    && !place.shipped
-                {
-                    folders.insert(id.clone(), place.root().to_owned());
-                }
-                continue;
-            }
-            let of_bundles = subjects.iter().filter(|subject| subject.contains.as_ref() == Some(id));
-            for dir in of_bundles.filter_map(|subject| Path::new(&subject.location).parent()) {
+            let in_use = definition_folder(plan, id, &capabilities);
+            let is_launched = in_use.as_ref().is_some_and(|folder| folder.is_launched);
+            let of_bundles = bundles_with(subjects, id).filter(|_| !is_launched).filter_map(|dir| {
                 let bundle = CapabilityFolder {
                     dir: dir.to_owned(),
                     bundle: Some(dir.to_owned()),
                     shipped: false,
                     of_project: false,
                 };
-                let defined = Capabilities::load(&[bundle]);
-                if defined.capability(id).is_some_and(|found| plan.calls_capability(found)) {
-                    folders.insert(id.clone(), dir.to_owned());
+                definition_folder(plan, id, &Capabilities::load(&[bundle]))
+            });
+            let found = in_use.into_iter().chain(of_bundles).min_by_key(|folder| !folder.is_launched);
+            match found {
+                Some(DefinitionFolder { shipped: true, .. }) => {}
+                Some(DefinitionFolder { dir, .. }) => {
+                    folders.insert(id.clone(), dir);
+                }
+                // Other versions of this program may define the capabilities of shipped skills elsewhere.
+                None if subjects.iter().all(is_shipped) => {}
+                None => {
+                    let message = format!(
+                        "capability:{id} no longer has a definition, so its approvals and gates are unknown; restore the \
+                            definition, or launch again"
+                    );
+                    return Err(Error::new(Code::Untrusted, message));
                 }
             }
         }
