@@ -189,6 +189,20 @@ fn bindings_that_use_credentials_are_shown_first() {
 }
 
 #[test]
+fn operation_cannot_name_another_service() {
+    let home = Home::empty();
+    home.config("services: {bank: {url: 'http://127.0.0.1:9/v1'}}\n");
+    home.skill("fmt", "description: Formats text. Use for text.", "# Fmt\n");
+    home.file("fmt/capabilities/go.yaml", "id: fmt.go\nversion: 1.0.0\n");
+    let binding =
+        "id: a\ncapability: fmt.go\nprotocol: openrpc\nservice: bank\noperation: list of service other\n";
+    home.file("fmt/bindings/a.yaml", binding);
+    let shown = home.run(&["trust", "fmt"]).stdout;
+    let line = "fmt.go by openrpc \"list of service other\" of your service bank (http://127.0.0.1:9/v1)";
+    assert!(shown.contains(line), "{shown}");
+}
+
+#[test]
 fn services_and_hooks_of_all_bundles_are_shown() {
     let home = Home::empty();
     home.skill("a", "description: Writes text. Use for text.", "# A\n");

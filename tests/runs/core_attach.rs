@@ -1,11 +1,13 @@
 //! Attaching a skill to what exists: the four checks, what is handed over, and what a sidecar may do.
 use crate::runs_place;
 
-use runs_place::{TestHome, attach, attachment, kinds, launch, run, send_command, wait_for_completion};
+use runs_place::{
+    TestHome, attach, attachment, kinds, launch, object, run, send_command, wait_for_completion,
+};
 use serde_json::{Value, json};
 use skills_api::{
-    AttachCheck, AttachRequest, Code, Error, LocalFiles, RunClient as _, RunCommand, SessionAccess,
-    SessionClient as _, SettingsChange,
+    AttachCheck, AttachRequest, CapabilityRequest, Code, Error, LocalFiles, RunClient as _, RunCommand,
+    SessionAccess, SessionClient as _, SettingsChange,
 };
 use skills_model::{RunState, Verdict};
 use skills_session::MessageRole;
@@ -388,6 +390,30 @@ async fn binding_override_is_set_and_removed() {
     assert_eq!(wrong.code, Code::InvalidRequest);
     let unknown = core.explain_capability("test.amounts.ad").await.unwrap_err();
     assert_eq!((unknown.code, unknown.suggestions[0].as_str()), (Code::NotFound, "test.amounts.add"));
+}
+
+/// The other process reads the choices again before each run; it does not have to be restarted.
+#[tokio::test(flavor = "multi_thread")]
+async fn binding_override_of_another_process_applies_at_once() {
+    let place = TestHome::new();
+    place.write(
+        "skills/ledger/bindings/fixed.yaml",
+        "id: ledger-fixed\ncapability: test.amounts.add\nservice: bundle\nprotocol: script\noperation: scripts/fixed.sh\nresponse: {sum: response.sum}\nmetadata: {conformance_profile: standard}\n",
+    );
+    place.write("skills/ledger/scripts/fixed.sh", "cat > /dev/null; echo '{\"sum\": 99}'\n");
+    let (core, running) = (place.open().await, place.open().await);
+    for (binding, sum) in [(None, 3), (Some("ledger-fixed"), 99), (None, 3)] {
+        core.activate("test.amounts.add", binding, None).await.unwrap();
+        let request = CapabilityRequest {
+            capability: "test.amounts.add".to_owned(),
+            inputs: object(json!({ "amounts": [1, 2] })),
+            ..CapabilityRequest::default()
+        };
+        let launched = running.execute_capability(request).await.unwrap();
+        let done = wait_for_completion(&running, &launched.run.id.0).await;
+        assert_eq!(done.state, RunState::Completed, "{binding:?}: {:?}", done.error);
+        assert_eq!(done.outputs.unwrap()["sum"], sum, "{binding:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -700,6 +700,26 @@ mod tests {
     }
 
     #[test]
+    fn copy_includes_the_target() {
+        let inputs = json!({"amount": 1});
+        let content = json!({"subject": "Offer"});
+        let target =
+            json!({"type": "output", "ref": "r0/a", "content_bytes": 19, "sha256": "", "content": content});
+        let both = json!({"target": content, "inputs": inputs});
+        let alone = json!({"inputs": inputs});
+        let attached = json!({"inputs": inputs, "target": target});
+        for (changes, copied) in [(alone, &inputs), (attached, &both)] {
+            let mut decision = open(changes);
+            let key = KeyEvent::from(KeyCode::Char('y'));
+            let Outcome::Request(_, effects) = decision.key(key, Some(Action::Copy)) else {
+                panic!("nothing was copied")
+            };
+            let [Effect::Copy(text, _)] = &effects[..] else { panic!("{effects:?}") };
+            assert_eq!(serde_json::from_str::<Value>(text).unwrap(), *copied);
+        }
+    }
+
+    #[test]
     fn error_states_whether_the_decision_was_applied() {
         let unreachable = || Error::service_unreachable(Code::UpstreamFailure, "gate", "cannot connect");
         let unknown = Error { reason: Some(json!({"outcome_unknown": true})), ..unreachable() };
