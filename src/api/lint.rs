@@ -967,6 +967,26 @@ steps:
     }
 
     #[test]
+    fn required_name_with_a_space_has_a_position() {
+        for (requires, line, column) in [
+            ("requires: [pdf, table reader]", 4, 17),
+            ("requires:\n  - pdf\n  - \"table reader\" # of tables", 6, 6),
+            ("requires: table reader, pdf", 4, 11),
+        ] {
+            let source = format!(
+                "---\nname: notes\ndescription: Writes notes. Use for notes.\n{requires}\n---\nbody\n"
+            );
+            let (_dir, path) = file(&source);
+            let skill = skills_skill::read_bundle(&path).unwrap();
+            let known = Some(BTreeSet::from(["pdf".to_owned()]));
+            let found = Neighbors { skills: known, ..Neighbors::default() }.skills(&skill, &source);
+            let positions: Vec<_> =
+                found.iter().map(|finding| finding.span.map(|span| (span.line, span.column))).collect();
+            assert_eq!(positions, [Some((line, column))], "{requires}");
+        }
+    }
+
+    #[test]
     fn contracts_with_too_many_nested_steps_are_reported() {
         let dir = tempfile::tempdir().unwrap();
         let write = |name: &str, steps: usize, next: &str| {

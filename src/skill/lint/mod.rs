@@ -167,18 +167,26 @@ pub fn requires_unknown<'a>(
     let mut notes = Notes::new(file, source);
     let frontmatter = fence::split(source).yaml;
     let text = slice(source, frontmatter.clone());
-    // The names are plain words, so the first occurrence after the key is the value.
-    let key = text.find("requires").unwrap_or(text.len());
+    // The first occurrence after the key is the value.
+    let value = text.find(REQUIRES).map_or(text.len(), |key| key + REQUIRES.len());
     let mut places: HashMap<&str, usize> = HashMap::new();
-    let mut from = frontmatter.start + key;
-    for word in slice(text, key..).split([' ', '\t', '\n', '\r', ',', '[', ']', '"', '\'']) {
+    let mut from = frontmatter.start + value;
+    for word in slice(text, value..).split([' ', '\t', '\n', '\r', ',', '[', ']', '"', '\'']) {
         places.entry(word).or_insert(from);
         from += word.len() + 1;
+    }
+    // Names with spaces.
+    from = frontmatter.start + value;
+    for part in slice(text, value..).split(['\n', '\r', ',', '[', ']', '#']) {
+        let name = part.trim_start_matches([' ', '\t', ':', '-', '"', '\'']);
+        let at = from + part.len() - name.len();
+        places.entry(name.trim_end_matches([' ', '\t', '"', '\''])).or_insert(at);
+        from += part.len() + 1;
     }
     for requested in missing {
         let at = places.get(requested).map(|at| *at..at + requested.len());
         let message = format!("`requires` lists `{requested}`, which is not a known skill");
-        let finding = notes.add(&rules::REQUIRES_UNKNOWN, Some("requires"), at, message);
+        let finding = notes.add(&rules::REQUIRES_UNKNOWN, Some(REQUIRES), at, message);
         let near = near(requested);
         if !near.is_empty() {
             finding.help = format!("Did you mean {}?", near.join(", "));
@@ -257,6 +265,9 @@ fn contract_duplicates(source: &str) -> Vec<Finding> {
     }
     findings
 }
+
+/// The key of the skills that a skill needs.
+const REQUIRES: &str = "requires";
 
 /// The file of a bundle's contract.
 const CONTRACT: &str = "skill.yaml";
