@@ -41,7 +41,7 @@ pub fn describe(catalog: &Catalog, skill: &Arc<Skill>) -> Result<SkillDetail, Er
     };
     let needs_neighbors =
         !skill.requires.is_empty() || skill.root_dir.join("skill.yaml").is_file() || mentions_skills();
-    let neighbors = needs_neighbors.then(|| Neighbors::of(catalog));
+    let neighbors = needs_neighbors.then(|| Neighbors::of(catalog, 1));
     let (mut findings, _) = checked(skill, &source, neighbors.as_ref());
     findings.extend(loser.map(|loser| lint::shadowed(skill, &loser.winner, loser.identical)));
     summary.findings = problems(&findings);

@@ -6,6 +6,7 @@ mod repair;
 mod sarif;
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -298,7 +299,9 @@ pub fn catalog(catalog: &Catalog) -> LintReport {
 
 /// Like [`catalog`], and with `environment` also checks commands and environment variables of this machine.
 pub fn checked_catalog(catalog: &Catalog, environment: bool) -> LintReport {
-    let neighbors = Neighbors { machine: environment.then(Machine::of_process), ..Neighbors::of(catalog) };
+    let checked = catalog.all_skills().count();
+    let neighbors =
+        Neighbors { machine: environment.then(Machine::of_process), ..Neighbors::of(catalog, checked) };
     let winners = catalog.entries.par_iter().map(|entry| of_skill(&entry.skill, Some(&neighbors)));
     let losers = catalog.shadowed.par_iter().map(|loser| {
         let shadowed = lint::shadowed(&loser.skill, &loser.winner, loser.identical);
@@ -329,7 +332,7 @@ fn joined(skills: usize, reports: impl Iterator<Item = LintReport>) -> LintRepor
 
 /// Returns the findings of these skills, which are not shadowed.
 pub fn winners(catalog: &Catalog, skills: &[Arc<Skill>]) -> Vec<LintFinding> {
-    let neighbors = Neighbors::of(catalog);
+    let neighbors = Neighbors::of(catalog, skills.len());
     let own = skills.par_iter().flat_map_iter(|skill| of_skill(skill, Some(&neighbors)).findings);
     let mut all: Vec<LintFinding> = own.collect();
     let locations: HashSet<&Path> = skills.iter().map(|skill| skill.location.as_path()).collect();
@@ -380,7 +383,7 @@ pub fn files_in_place(paths: &[PathBuf], catalog: &Catalog, environment: bool) -
     let roots: Vec<PathBuf> = catalog.roots.iter().filter_map(|root| root.path.canonicalize().ok()).collect();
     let (below, others): (Vec<PathBuf>, Vec<PathBuf>) =
         paths.iter().cloned().partition(|path| roots.iter().any(|root| is_below(root, path)));
-    report_of(&below, Some(&with_machine(Neighbors::of(catalog))))
+    report_of(&below, Some(&with_machine(Neighbors::of(catalog, below.len()))))
         .and(report_of(&others, Some(&with_machine(Neighbors::default()))))
 }
 
@@ -419,6 +422,11 @@ impl LintReport {
     }
 }
 
+/// Maximum number of unknown names of a skill for which similar ones are suggested.
+const MAX_SUGGESTED_NAMES: usize = 20;
+/// Maximum number of comparisons of an unknown name with a known one, of all checked skills.
+const MAX_COMPARISONS: usize = 200_000_000;
+
 /// What the neighboring bundles define that a bundle may refer to.
 #[derive(Debug, Default)]
 pub struct Neighbors {
@@ -432,13 +440,15 @@ pub struct Neighbors {
     contracts: OnceLock<KnownContracts>,
     /// Names by which skills can be loaded; `None` if the other skills are not known.
     skills: Option<BTreeSet<String>>,
+    /// Number of skills that are checked with these neighbors.
+    checked: usize,
     /// Commands and variables of this machine, if they are to be checked.
     machine: Option<Machine>,
 }
 
 impl Neighbors {
-    /// Collects the neighbors of a catalog.
-    pub fn of(catalog: &Catalog) -> Self {
+    /// Collects the neighbors of a catalog, to check this number of skills.
+    pub fn of(catalog: &Catalog, checked: usize) -> Self {
         let skills: Vec<_> = catalog.all_skills().collect();
         let roots = catalog.roots.iter().map(|root| root.path.clone());
         Self {
@@ -451,6 +461,7 @@ impl Neighbors {
                 .iter()
                 .map(|entry| (entry.skill.id.to_string(), entry.skill.root_dir.clone()))
                 .collect(),
+            checked,
             ..Self::default()
         }
     }
@@ -481,7 +492,12 @@ impl Neighbors {
             names.contains(name)
                 || (is_plain && sibling.is_some_and(|sibling| sibling.join("SKILL.md").is_file()))
         };
-        let near = |name: &str| names::near(name, names.iter().map(String::as_str));
+        let rest = Cell::new(suggestion_limit(self.checked, names.len()));
+        let near = |name: &str| {
+            let Some(fewer) = rest.get().checked_sub(1) else { return Vec::new() };
+            rest.set(fewer);
+            names::near(name, names.iter().map(String::as_str))
+        };
         let missing = skill.requires.iter().map(String::as_str).filter(|name| !is_known(name));
         let mut findings = lint::requires_unknown(skill, source, missing, near);
         let required: HashSet<&str> = skill.requires.iter().map(String::as_str).collect();
@@ -545,6 +561,13 @@ impl Neighbors {
         }
         Some(all)
     }
+}
+
+/// Returns for how many unknown names of each checked skill similar known names are suggested. The limit depends only on
+/// the numbers of skills, so that the findings are always the same.
+fn suggestion_limit(checked: usize, known: usize) -> usize {
+    let comparisons = checked.max(1).saturating_mul(known.max(1));
+    (MAX_COMPARISONS / comparisons).min(MAX_SUGGESTED_NAMES)
 }
 
 /// Reads the contract of a bundle, and its text.
@@ -983,6 +1006,25 @@ steps:
             let positions: Vec<_> =
                 found.iter().map(|finding| finding.span.map(|span| (span.line, span.column))).collect();
             assert_eq!(positions, [Some((line, column))], "{requires}");
+        }
+    }
+
+    #[test]
+    fn number_of_suggestions_is_limited() {
+        let names: Vec<String> = (0..MAX_SUGGESTED_NAMES + 5).map(|n| format!("table-reader-{n}")).collect();
+        let source = format!(
+            "---\nname: notes\ndescription: Writes notes. Use for notes.\nrequires: [{}]\n---\nbody\n",
+            names.join(", ")
+        );
+        let (_dir, path) = file(&source);
+        let skill = skills_skill::read_bundle(&path).unwrap();
+        for (checked, expected) in [(1, MAX_SUGGESTED_NAMES), (MAX_COMPARISONS / 3, 3), (usize::MAX, 0)] {
+            let known = Some(BTreeSet::from(["table-reader".to_owned()]));
+            let neighbors = Neighbors { skills: known, checked, ..Neighbors::default() };
+            let found = neighbors.skills(&skill, &source);
+            assert_eq!(found.len(), names.len(), "all are reported");
+            let suggests = |finding: &&Finding| finding.help == "Did you mean table-reader?";
+            assert_eq!(found.iter().filter(suggests).count(), expected, "{checked}");
         }
     }
 
