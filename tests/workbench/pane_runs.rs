@@ -422,6 +422,21 @@ fn launch_dialog_names_what_acts_without_an_approval() {
 }
 
 #[test]
+fn launch_dialog_shows_all_capabilities_without_an_approval() {
+    let client = core(vec![detail(&id(7), "flaky-upload", RunState::Failed)]);
+    let mut view = contract_view("invoice-intake", INVOICE);
+    let names: Vec<String> = (0..100).map(|n| format!("wire.send{n:02}")).collect();
+    (view.steps[0].acts, view.steps[0].unapproved) = (true, Some(names.join(", ")));
+    client.runs.add_contract(view);
+    let mut harness = opened(&client, 80, 24);
+    let picked = Message::Picked(PickerKind::Launchable, "invoice-intake".to_owned());
+    harness.deliver(AppEvent::All(picked)).wait_for("PgDn shows all");
+    assert!(!harness.screen().contains("wire.send40"));
+    harness.press("pagedown").wait_for("wire.send40").press("pagedown").wait_for("wire.send99");
+    harness.press("esc").wait_for("PgDn shows all");
+}
+
+#[test]
 fn a_new_wait_is_announced_on_every_pane() {
     let client = core(vec![detail(&id(3), "site-report", RunState::Running)]);
     let panes: Vec<Box<dyn Pane>> = vec![Box::new(NotePane::of(&["a note"])), Box::new(Runs::new())];

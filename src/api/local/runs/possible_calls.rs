@@ -7,8 +7,10 @@ use super::decision_preview;
 use skills_runs::Capabilities;
 use skills_skill::contract::{Capability, Contract, GateFailure, Step, StepAction};
 
-/// Maximum number of capabilities that a text names, and of texts about the gates of a step's capabilities.
+/// Maximum number of capabilities that a text about gates names, and of these texts.
 const MAX_NAMED: usize = 8;
+/// Maximum number of capabilities without an approval that are named.
+const MAX_UNAPPROVED: usize = 100;
 
 /// A capability that steps may call.
 #[derive(Debug, Clone, Copy)]
@@ -87,7 +89,7 @@ pub(super) fn gates(calls: &[PossibleCall<'_>]) -> Vec<String> {
         if gates.is_empty() {
             gates.push("no approval or gate".to_owned());
         }
-        let ids = names(&ids);
+        let ids = names(&ids, MAX_NAMED);
         out.extend(gates.into_iter().map(|gate| format!("{ids}: {gate}")));
     }
     let more = out.len().saturating_sub(MAX_NAMED);
@@ -103,11 +105,11 @@ pub(super) fn gates(calls: &[PossibleCall<'_>]) -> Vec<String> {
 pub(super) fn unapproved(calls: &[PossibleCall<'_>]) -> Option<String> {
     let calls = calls.iter().filter(|call| call.is_unapproved());
     let ids: BTreeSet<&str> = calls.map(|call| call.capability.id.as_str()).collect();
-    (!ids.is_empty()).then(|| names(&ids))
+    (!ids.is_empty()).then(|| names(&ids, MAX_UNAPPROVED))
 }
 
-fn names(ids: &BTreeSet<&str>) -> String {
-    let named: Vec<&str> = ids.iter().copied().take(MAX_NAMED).collect();
+fn names(ids: &BTreeSet<&str>, most: usize) -> String {
+    let named: Vec<&str> = ids.iter().copied().take(most).collect();
     match ids.len() - named.len() {
         0 => named.join(", "),
         more => format!("{} and {more} more", named.join(", ")),
@@ -173,7 +175,7 @@ mod tests {
     #[test]
     fn names_are_limited() {
         let ids: Vec<String> = (0..20).map(|n| format!("c{n:02}")).collect();
-        let text = names(&ids.iter().map(String::as_str).collect());
+        let text = names(&ids.iter().map(String::as_str).collect(), 8);
         assert!(text.starts_with("c00, c01") && text.ends_with("c07 and 12 more"), "{text}");
     }
 }

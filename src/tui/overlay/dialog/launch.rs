@@ -11,11 +11,11 @@ use super::form_box::{FormBox, Surroundings};
 use super::parts::{self, Button, LABEL};
 use crate::action::{Action, Context};
 use crate::form::Form;
-use crate::overlay::{Hint, Outcome, Overlay};
+use crate::overlay::{Hint, Outcome, Overlay, centered, frame};
 use crate::pane::{Effect, Message, PaneId};
 use crate::run_requests::{RunRequest, RunResponse};
 use crate::theme::Role;
-use crate::widgets::{Painter, RichLine, Seg, counted, shown, wrap_to};
+use crate::widgets::{Painter, RichLine, Scroll, Seg, counted, shown, wrap_to};
 use skills_api::{ConnectionState, ContractStep, ContractView, Event, LaunchRequest};
 
 /// Message if the connection is lost after the launch was sent.
@@ -24,6 +24,8 @@ const LOST: &str = "The connection was lost before the response arrived. The lau
 
 /// Message if the contract was edited while the dialog was open.
 const EDITED: &str = "The contract was edited in the meantime: review its inputs and approvals.";
+
+const TITLE: &str = "Launch a run";
 
 pub(super) struct LaunchDialog {
     pane: PaneId,
@@ -36,6 +38,10 @@ pub(super) struct LaunchDialog {
     done: bool,
     /// Why the launch was refused, or what changed.
     message: Option<String>,
+    /// The position in all lines about the launch, while they are shown instead of the form.
+    details: Option<Scroll>,
+    /// Number of these lines in the last frame, and whether those above the form were only a part of them.
+    lines: (usize, bool),
 }
 
 impl LaunchDialog {
@@ -43,7 +49,18 @@ impl LaunchDialog {
         let form = Form::new(&view.contract.inputs, &Map::new());
         let button = form.is_empty().then_some(0);
         let fields = FormBox::new(form, button);
-        Self { pane, view, ticket, fields, sent: false, connected: true, done: false, message: None }
+        Self {
+            pane,
+            view,
+            ticket,
+            fields,
+            sent: false,
+            connected: true,
+            done: false,
+            message: None,
+            details: None,
+            lines: (0, false),
+        }
     }
 
     /// Restores a draft.
@@ -114,8 +131,26 @@ impl LaunchDialog {
         }
     }
 
-    /// Returns the skill, the required approvals and the sandbox of its scripts; in few rows if space is short.
-    fn head(&self, width: u16, roomy: bool, painter: &Painter<'_>) -> Vec<RichLine> {
+    /// Scrolls or closes the view of all lines.
+    fn key_in_details(&mut self, action: Option<Action>) {
+        let (Some(action), Some(scroll)) = (action, &mut self.details) else { return };
+        let rows = match action {
+            Action::Back | Action::Open => {
+                self.details = None;
+                return;
+            }
+            Action::Up => -1,
+            Action::Down => 1,
+            Action::PageUp => -scroll.page(),
+            Action::PageDown => scroll.page(),
+            _ => return,
+        };
+        scroll.roll(rows, self.lines.0);
+    }
+
+    /// Returns the skill, the required approvals and the sandbox of its scripts: at most this number of steps with
+    /// approvals, and of rows of each text.
+    fn head(&self, width: u16, (steps, rows): (usize, usize), painter: &Painter<'_>) -> Vec<RichLine> {
         let contract = &self.view.contract;
         let mut out = vec![RichLine::from_segs(vec![
             Seg::new(shown(self.view.skill_id.as_str()), Role::Strong),
@@ -131,12 +166,11 @@ impl LaunchDialog {
         ])];
         let mut row = |label: &str, text: &str, role: Role| {
             let segs = [Seg::new(shown(text), role)];
-            let most = if roomy { 2 } else { 1 };
-            let lines = wrap_to(&segs, width.saturating_sub(LABEL), most, painter.glyphs.ellipsis);
+            let lines = wrap_to(&segs, width.saturating_sub(LABEL), rows, painter.glyphs.ellipsis);
             out.extend(parts::labeled(label, LABEL, lines.into_iter().map(|line| line.segs)));
         };
         let mut asking = self.view.steps.iter().filter(|step| !step.gates.is_empty());
-        for step in asking.by_ref().take(if roomy { 3 } else { 1 }) {
+        for step in asking.by_ref().take(steps) {
             let place = if step.uses.starts_with("skill ") { "in" } else { "before" };
             row("approval", &format!("{place} {}: {}", step.id, step.gates.join("; ")), Role::Waiting);
         }
@@ -169,20 +203,30 @@ fn unapproved(step: &ContractStep) -> Option<String> {
 
 impl Overlay for LaunchDialog {
     fn in_text(&self) -> bool {
-        self.fields.button.is_none()
+        self.fields.button.is_none() && self.details.is_none()
     }
 
     fn contexts(&self) -> Vec<Context> {
-        self.fields.contexts()
+        if self.details.is_some() { vec![Context::Dialog] } else { self.fields.contexts() }
     }
 
     fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
+        if self.details.is_some() {
+            self.key_in_details(action);
+            return Outcome::Stay;
+        }
+        if self.lines.1 && action == Some(Action::PageDown) {
+            self.details = Some(Scroll::default());
+            return Outcome::Stay;
+        }
         let pressed = self.fields.key(key, action, &self.buttons());
         self.press(pressed)
     }
 
     fn paste(&mut self, text: &str) -> Outcome {
-        self.fields.paste(text);
+        if self.details.is_none() {
+            self.fields.paste(text);
+        }
         Outcome::Stay
     }
 
@@ -224,31 +268,65 @@ impl Overlay for LaunchDialog {
     }
 
     fn wheel(&mut self, rows: isize) -> Outcome {
-        self.fields.form.wheel(rows > 0);
+        if let Some(scroll) = &mut self.details {
+            scroll.roll(rows, self.lines.0);
+        } else {
+            self.fields.form.wheel(rows > 0);
+        }
         Outcome::Stay
     }
 
     fn click(&mut self, at: Position) -> Outcome {
+        if self.details.is_some() {
+            return Outcome::Stay;
+        }
         let pressed = self.fields.click(at, &self.buttons());
         self.press(pressed)
     }
 
     fn hints(&self) -> Vec<Hint> {
+        if self.details.is_some() {
+            return vec![Hint::new(Action::PageDown, "scroll"), Hint::new(Action::Back, "back")];
+        }
         if self.sent {
             // Closing does not withdraw the launch.
             return vec![Hint::new(Action::Back, "close")];
         }
-        self.fields.hints(self.view.blocked.is_none().then_some("launch"))
+        let mut hints = self.fields.hints(self.view.blocked.is_none().then_some("launch"));
+        if self.lines.1 {
+            hints.push(Hint::new(Action::PageDown, "show all"));
+        }
+        hints
     }
 
     fn help_items(&self) -> Vec<Hint> {
+        if self.details.is_some() {
+            return self.hints();
+        }
         parts::with_form_keys(self.hints())
     }
 
     fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, now: Instant) -> Option<Position> {
+        let width = FormBox::inner_width(area);
+        let all = self.head(width, (usize::MAX, usize::MAX), painter);
+        self.lines.0 = all.len();
+        if let Some(scroll) = &mut self.details {
+            let height = u16::try_from(all.len()).unwrap_or(u16::MAX).saturating_add(2);
+            let inside = frame(centered(area, width + 6, height), painter, TITLE, "", false);
+            let inside = Rect { x: inside.x + 1, width: inside.width.saturating_sub(2), ..inside };
+            parts::scrolled(inside, painter, &all, scroll);
+            return None;
+        }
+        let limits = if area.height >= 26 { (3, 2) } else { (1, 1) };
+        let mut head = self.head(width, limits, painter);
+        self.lines.1 = head != all;
+        if self.lines.1 {
+            let note = format!("{} shows all", painter.key_word(Action::PageDown, &self.contexts()));
+            head.extend(parts::labeled("", LABEL, [vec![Seg::new(note, Role::Muted)]]));
+        }
         let around = Surroundings {
-            title: "Launch a run",
-            head: self.head(FormBox::inner_width(area), area.height >= 26, painter),
+            title: TITLE,
+            head,
             message: self.status_line().map(|(message, bad)| (shown(&message), bad)),
             buttons: &self.buttons(),
             keeps_rows: true,
