@@ -326,6 +326,40 @@ fn check_reports_a_refused_key_of_a_project_once() {
 }
 
 #[test]
+fn check_reports_every_key_that_only_the_user_may_set() {
+    let place = LocationInFile::new();
+    let entries = [
+        "editor: vim",
+        "trust: [a]",
+        "policy_file: a.yaml",
+        "services: {bank: {url: \"http://127.0.0.1:9\"}}",
+        "bindings: {a.b: c}",
+        "audit: full",
+        "scripts: {files: 10}",
+        "notify: {bell: true}",
+        "connect: http://127.0.0.1:9",
+        "api_key_file: a",
+        "store: sqlite:a.db",
+        "store_mode: \"0660\"",
+        "retention: {completed: 30d}",
+    ];
+    let own = ALLOWED.iter().filter(|(_, words)| words.ends_with("in your own config.yaml only"));
+    let keys: Vec<&str> = entries.iter().filter_map(|entry| Some(entry.split_once(':')?.0)).collect();
+    assert_eq!(keys, own.map(|(key, _)| *key).collect::<Vec<_>>());
+    place.write("repo/.skill-workbench.yaml", &entries.join("\n"));
+    let errors = check(&place.cwd(), &place.env).0;
+    assert_eq!(errors.len(), entries.len(), "{errors:?}");
+    for ((error, key), line) in errors.iter().zip(keys).zip(1..) {
+        let text = place.message(error);
+        assert_eq!(line_of(error), line, "{text}");
+        assert!(
+            text.starts_with("/repo/.skill-workbench.yaml:") && text.contains(&format!("`{key}`")),
+            "{text}"
+        );
+    }
+}
+
+#[test]
 fn check_reports_the_first_errors_of_a_file() {
     let place = LocationInFile::new();
     let keys = |count: usize| (0..count).map(|n| format!("key{n}: 1\n")).collect::<String>();
