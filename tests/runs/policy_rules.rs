@@ -177,6 +177,27 @@ async fn a_signal_continues_no_run_that_the_policy_forbids() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_approved_step_is_no_approval_of_the_run() {
+    let place = place();
+    place
+        .write("skills/between/SKILL.md", "---\nname: between\ndescription: Waits. Use for waits.\n---\nx\n");
+    let contract = "id: test.between\nversion: 1.0.0\ndescription: Waits.\ninputs: {}\noutputs: {}\nsteps:\n  \
+        - id: book\n    uses: test.ledger.book\n    input: {amount: 1, account: \"1\"}\n  - id: wait\n    \
+        wait_for_signal: go\n    config: {depends_on: [book]}\n";
+    place.write("skills/between/skill.yaml", contract);
+    let core = place.open().await;
+    let run = waiting(&core, "between").await;
+    core.send_command(&run.id.0, decide(&run, Verdict::Approve, "bo")).await.unwrap();
+    let run = wait_for_completion(&core, &run.id.0).await;
+    assert_eq!(run.state, RunState::WaitingForSignal, "{:?}", run.error);
+    place.write(POLICY, "require_approval: [{id: between}]\n");
+    is_forbidden("signal", core.send_command(&run.id.0, signal()).await.err());
+    place.write(POLICY, "{}\n");
+    core.send_command(&run.id.0, signal()).await.unwrap();
+    assert_eq!(wait_for_completion(&core, &run.id.0).await.state, RunState::Completed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn rules_apply_to_attached_skills() {
     let place = place();
     let core = place.open().await;

@@ -441,11 +441,9 @@ impl Permissions {
         if run.state.is_terminal() {
             return Ok(());
         }
+        // An approval of a step may have been given before the policy required one of the run.
         let plan = runtime.plan(&run.contract_digest).await?;
-        let decisions = runtime.store.decisions(&run.id).await?;
-        let was_approved =
-            decisions.iter().any(|decided| decided.decision.verdict == skills_model::Verdict::Approve);
-        self.ensure_permitted(run, &plan, plan.approval.is_some() || was_approved).await
+        self.ensure_permitted(run, &plan, plan.approval.is_some()).await
     }
 
     /// Returns whether the policy can be read. While it cannot, no run is claimed: another process may execute it.
