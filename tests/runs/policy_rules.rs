@@ -177,7 +177,7 @@ async fn a_signal_continues_no_run_that_the_policy_forbids() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_approved_step_is_no_approval_of_the_run() {
+async fn approval_of_a_step_does_not_approve_the_run() {
     let place = place();
     place
         .write("skills/between/SKILL.md", "---\nname: between\ndescription: Waits. Use for waits.\n---\nx\n");
