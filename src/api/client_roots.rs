@@ -24,6 +24,13 @@ const MAX_FOLDERS: usize = 50_000;
 /// root of the file system.
 const MAX_LINKED_FOLDERS: usize = 5_000;
 
+/// What was scanned behind links that lead out of the folders of a client.
+#[derive(Default)]
+pub(super) struct ScannedLinks {
+    targets: HashSet<PathBuf>,
+    folders: usize,
+}
+
 /// A folder that a client scans.
 pub(super) struct ClientFolder {
     pub path: PathBuf,
@@ -169,9 +176,13 @@ impl ClientFolder {
         walk.found
     }
 
-    /// Returns the skill files behind a link to a folder below this one, whether the client finds them or not.
-    pub fn files_behind(&self, link: &Path) -> Vec<FoundSkillFile> {
+    /// Returns the skill files behind a link to a folder below this one, whether the client finds them or not. All
+    /// links share the maximum number of folders, and each target is scanned once.
+    pub fn files_behind(&self, link: &Path, scanned: &mut ScannedLinks) -> Vec<FoundSkillFile> {
         let (Some(root), Ok(real)) = (&self.real, fs::canonicalize(link)) else { return Vec::new() };
+        if scanned.folders >= MAX_LINKED_FOLDERS || !scanned.targets.insert(real.clone()) {
+            return Vec::new();
+        }
         let mut walk = Walk {
             root,
             reading: &Reading::default(),
@@ -181,10 +192,11 @@ impl ClientFolder {
             in_root: true,
             seen: HashSet::new(),
             folders: 0,
-            linked_folders: 0,
+            linked_folders: scanned.folders + 1,
             found: Vec::new(),
         };
         walk.folder_by_folder(link, &real, 0, &mut vec![real.clone()]);
+        scanned.folders = walk.linked_folders;
         walk.found
     }
 

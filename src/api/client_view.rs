@@ -5,13 +5,15 @@
 //! this catalog does not contain (behind links, in a workspace's `skills`), and does not list all that this one does.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use super::client_order::english;
-use super::client_roots::{CHECK_PERMISSIONS, ClientFolder, FoundSkillFile, Missed, SKILL_FILE, places};
+use super::client_roots::{
+    CHECK_PERMISSIONS, ClientFolder, FoundSkillFile, Missed, SKILL_FILE, ScannedLinks, places,
+};
 use super::client_settings::{ClientSettings, Level, Selected};
 use super::why::{defect, rejection_cause};
 use super::{AssumedFolder, ClientViewEntry, ClientViewState, ForeignBundle, user_invocable};
@@ -219,11 +221,13 @@ pub fn compute_view<'a>(
     for candidate in &repeated {
         builder.add_bundle(candidate);
     }
+    let found = candidates.iter().chain(&repeated);
+    let found: BTreeMap<&Path, &Candidate<'_>> =
+        found.map(|candidate| (candidate.found.file.as_path(), candidate)).collect();
     for (id, location, refusal) in all_bundles(catalog) {
         builder.add_other_bundle(id, || {
-            let found = candidates.iter().chain(&repeated);
             let without_skill = refusal.and_then(|refusal| {
-                without_file(id, refusal, &folders).or_else(|| linked_folder(id, refusal, found))
+                without_file(id, refusal, &folders).or_else(|| linked_folder(id, refusal, &found))
             });
             without_skill.unwrap_or_else(|| {
                 undiscovered_bundle(id, location, catalog, &folders, profile, &config.dirs.home)
@@ -400,13 +404,13 @@ fn missed_behind_links<'a>(
     let is_folder = |link: &&RejectedBundle| {
         link.reason == RefusalReason::LeavesRoot && !link.location.join(SKILL_FILE).exists()
     };
-    let mut missed = Vec::new();
+    let (mut missed, mut scanned) = (Vec::new(), ScannedLinks::default());
     for link in catalog.refused.iter().filter(is_folder) {
         let mut folders = places.iter().enumerate();
         let Some((index, place)) = folders.find(|(_, place)| link.location.starts_with(&place.path)) else {
             continue;
         };
-        for found in place.files_behind(&link.location) {
+        for found in place.files_behind(&link.location, &mut scanned) {
             if seen.contains_key(&found.real) {
                 continue;
             }
@@ -468,13 +472,17 @@ fn without_file(id: &SkillId, refusal: &RejectedBundle, places: &[ClientFolder])
 }
 
 /// Returns what the client does with a link to a folder that is not a skill itself, if it finds skills in that folder.
-fn linked_folder<'c, 'a: 'c>(
+fn linked_folder(
     id: &SkillId,
     refusal: &RejectedBundle,
-    mut found: impl Iterator<Item = &'c Candidate<'a>>,
+    found: &BTreeMap<&Path, &Candidate<'_>>,
 ) -> Option<ClientBundle> {
-    let is_link = refusal.reason == RefusalReason::LeavesRoot;
-    let one = found.find(|one| is_link && one.found.file.starts_with(&refusal.location))?;
+    let link = refusal.location.as_path();
+    // Paths are ordered by component: those below the link follow it.
+    let (file, one) = found.range(link..).next()?;
+    if refusal.reason != RefusalReason::LeavesRoot || !file.starts_with(link) {
+        return None;
+    }
     let why =
         format!("a symbolic link to a folder without {SKILL_FILE}; the skills in it are listed separately");
     let entry = ClientViewEntry {

@@ -439,3 +439,22 @@ fn a_skill_that_takes_the_place_of_a_built_in_one_is_the_only_one_with_its_name(
         view.rows.iter().filter(|row| row.entry.name == "init").map(|row| row.entry.bundled).collect();
     assert_eq!(named, [false]);
 }
+
+#[test]
+fn links_to_one_folder_are_scanned_once() {
+    let home = Home::new();
+    home.skill("out/a", "a");
+    fs::create_dir_all(home.path("repo/.claude/skills")).unwrap();
+    let config = home.config();
+    let profile = client::profile("claude-code").unwrap();
+    let mut scanned = ScannedLinks::default();
+    let mut found = 0;
+    for n in 0..3 {
+        let link = home.path(&format!("repo/.claude/skills/l{n}"));
+        std::os::unix::fs::symlink(home.path("out"), &link).unwrap();
+        let places = places(profile, &Catalog::default(), &config);
+        let place = places.iter().find(|place| link.starts_with(&place.path)).unwrap();
+        found += place.files_behind(&link, &mut scanned).len();
+    }
+    assert_eq!(found, 1);
+}

@@ -1,6 +1,6 @@
 //! Bundles that clients find in their folders and that the catalog does not contain.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use super::{AssumedFolder, ClientView, ClientViewEntry, ForeignBundle};
@@ -35,12 +35,12 @@ pub(super) fn uncataloged_bundles<'v>(
 /// its description; `None` if none of these clients lists it. Some clients truncate the description: the longest one is
 /// returned.
 pub(super) fn linked_bundle<'v>(
-    views: impl IntoIterator<Item = &'v ClientView>,
+    views: &[ListedEntries<'v>],
     refusal: &'v RejectedBundle,
 ) -> Option<(&'v Path, &'v str)> {
     let is_link = refusal.reason == RefusalReason::LeavesRoot;
-    let views = views.into_iter().filter(|_| is_link);
-    let read = views.filter_map(|view| view.listed(&refusal.id, &refusal.location));
+    let views = views.iter().filter(|_| is_link);
+    let read = views.filter_map(|listed| listed.get(&refusal.id, &refusal.location));
     let (listed, _) = read.max_by_key(|(listed, _)| listed.description.len())?;
     Some((listed.location.as_deref()?, &listed.description))
 }
@@ -55,6 +55,39 @@ pub(super) fn is_named(id: &SkillId, location: &Path, requested: &str) -> bool {
         || location == path
         || folder
             .is_some_and(|folder| folder == path || folder.file_name().is_some_and(|name| name == requested))
+}
+
+/// The entries of a client's list by id, and those that the catalog does not contain by file and folder.
+pub(super) struct ListedEntries<'v> {
+    by_id: HashMap<&'v str, &'v (ListedEntry, Truncation)>,
+    by_path: HashMap<&'v Path, &'v (ListedEntry, Truncation)>,
+}
+
+impl<'v> ListedEntries<'v> {
+    pub fn of(view: &'v ClientView) -> Self {
+        let (mut by_id, mut by_path) = (HashMap::new(), HashMap::new());
+        for listed in &view.list.entries {
+            let (entry, _) = listed;
+            match (&entry.skill_id, &entry.location) {
+                (Some(id), _) => {
+                    by_id.entry(id.as_str()).or_insert(listed);
+                }
+                (None, Some(file)) if !entry.bundled => {
+                    for path in file.ancestors().take(2) {
+                        by_path.entry(path).or_insert(listed);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Self { by_id, by_path }
+    }
+
+    /// Returns a bundle's entry, whether the catalog can read it or not. The location of a link that the catalog does
+    /// not follow is the link; the client lists the file behind it.
+    pub fn get(&self, id: &SkillId, location: &Path) -> Option<&'v (ListedEntry, Truncation)> {
+        self.by_id.get(id.as_str()).or_else(|| self.by_path.get(location)).copied()
+    }
 }
 
 impl ForeignBundle {
@@ -85,16 +118,8 @@ impl ClientView {
         unknown.chain(AssumedFolder::notes(&[(&self.name, &self.assumed_folders)])).collect()
     }
 
-    /// Returns a bundle's entry in the client's list, whether the catalog can read it or not. The location of a link
-    /// that the catalog does not follow is the link; the client lists the file behind it.
+    /// Returns a bundle's entry in the client's list, whether the catalog can read it or not.
     pub fn listed(&self, id: &SkillId, location: &Path) -> Option<&(ListedEntry, Truncation)> {
-        let is_at = |entry: &ListedEntry| {
-            let file = entry.location.as_deref();
-            file.is_some_and(|file| file == location || file.parent() == Some(location))
-        };
-        self.list.entries.iter().find(|(entry, _)| match &entry.skill_id {
-            Some(skill) => skill == id,
-            None => !entry.bundled && is_at(entry),
-        })
+        ListedEntries::of(self).get(id, location)
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use strum::Display;
 
 use super::client_view::shadowed_by;
-use super::uncataloged_bundles::{is_named, linked_bundle, uncataloged_bundles};
+use super::uncataloged_bundles::{ListedEntries, is_named, linked_bundle, uncataloged_bundles};
 use super::{
     AssumedFolder, Client, ClientView, ClientViewEntry, ClientViewState, Error, in_place, paging, why,
 };
@@ -261,9 +261,8 @@ struct CatalogSkill<'c> {
 struct Index<'v> {
     view: &'v ClientView,
     entries: HashMap<&'v str, &'v ClientViewEntry>,
-    listed: HashMap<&'v str, &'v (ListedEntry, Truncation)>,
-    /// What it lists that the catalog cannot read, and what it does with bundles that the catalog does not contain.
-    listed_files: HashMap<&'v Path, &'v (ListedEntry, Truncation)>,
+    listed: ListedEntries<'v>,
+    /// What it does with bundles that the catalog does not contain.
     foreign: HashMap<&'v Path, ClientViewEntry>,
     withheld: HashMap<&'v str, &'v str>,
 }
@@ -362,8 +361,9 @@ fn subjects<'c>(catalog: &'c Catalog, views: &'c [ClientView]) -> Vec<CatalogSki
         description: &skill.description,
         is_refused: false,
     });
+    let listed: Vec<ListedEntries<'_>> = views.iter().map(ListedEntries::of).collect();
     let refused = catalog.refused.iter().map(|refusal| {
-        let (location, description) = linked_bundle(views, refusal).unwrap_or((&refusal.location, ""));
+        let (location, description) = linked_bundle(&listed, refusal).unwrap_or((&refusal.location, ""));
         CatalogSkill { id: refusal.id.clone(), location, description, is_refused: true }
     });
     let foreign = uncataloged_bundles(views, catalog).into_iter().map(|(id, one)| CatalogSkill {
@@ -388,18 +388,13 @@ fn words(text: &str) -> usize {
 impl<'v> Index<'v> {
     fn of(view: &'v ClientView) -> Self {
         let entries = view.entries.iter().map(|entry| (entry.skill_id.as_str(), entry));
-        let listed = view.list.entries.iter();
-        let listed = listed.filter_map(|entry| Some((entry.0.skill_id.as_ref()?.as_str(), entry)));
-        let files = view.list.entries.iter().filter(|(entry, _)| entry.skill_id.is_none() && !entry.bundled);
-        let listed_files = files.filter_map(|entry| Some((entry.0.location.as_deref()?, entry)));
         let foreign = view.foreign.iter().map(|one| (one.location.as_path(), one.entry()));
         let groups = view.not_listed.iter();
         let withheld =
             groups.flat_map(|group| group.names.iter().map(|name| (name.as_str(), group.why.as_str())));
         Self {
             entries: entries.collect(),
-            listed: listed.collect(),
-            listed_files: listed_files.collect(),
+            listed: ListedEntries::of(view),
             foreign: foreign.collect(),
             withheld: withheld.collect(),
             view,
@@ -438,9 +433,7 @@ impl<'v> Index<'v> {
         if let Some(why) = self.withheld.get(id).filter(|_| foreign.is_none()) {
             return VisibilityCell { repaired, ..without(Visibility::Dropped, (*why).to_owned()) };
         }
-        let listed = self.listed.get(id).or_else(|| self.listed_files.get(subject.location));
-        let listed = listed.copied().or_else(|| self.view.listed(&subject.id, subject.location));
-        let Some((listed, shown)) = listed else {
+        let Some((listed, shown)) = self.listed.get(&subject.id, subject.location) else {
             let state = if undefined.is_some() { Visibility::Undefined } else { Visibility::Unknown };
             return VisibilityCell { repaired, ..without(state, undefined.unwrap_or_default()) };
         };

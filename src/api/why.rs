@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use strum::Display;
 
 use self::client_checks::client_checks;
-use super::uncataloged_bundles::{is_named, linked_bundle, uncataloged_bundles};
+use super::uncataloged_bundles::{ListedEntries, is_named, linked_bundle, uncataloged_bundles};
 use super::{
     Client, ClientView, Code, DraftMeasure, DraftPlace, DraftRequest, Error, GoldenExplainRequest,
     GoldenQuery, request_limits,
@@ -564,7 +564,8 @@ fn as_clients_read(
     let own = catalog.refused.iter().filter(|refusal| refusal.location == subject.location);
     let meant = catalog.refused.iter().filter(|refusal| is_named(&refusal.id, &refusal.location, requested));
     let mut links = own.chain(meant);
-    let read = links.find_map(|refusal| Some((refusal, linked_bundle(views, refusal)?)));
+    let listed: Vec<ListedEntries<'_>> = views.iter().map(ListedEntries::of).collect();
+    let read = links.find_map(|refusal| Some((refusal, linked_bundle(&listed, refusal)?)));
     let Some((link, (file, description))) = read else { return subject };
     let parse = rejected_check(link);
     let evidence = format!("{}; only its frontmatter is read, and it is not ranked", parse.evidence);
