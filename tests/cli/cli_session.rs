@@ -365,7 +365,8 @@ fn sizes_name_the_client_and_the_tokenizer() {
     let home = Home::with_skills();
     let id = session(&home);
     let loaded = home.run(&["session", "load", &id, "pdf-tables"]).stdout;
-    assert!(loaded.contains("≈ is an estimate, `session show` counts"), "{loaded}");
+    let show = format!("`skills --root {} session show {id}` counts exactly", home.skills().display());
+    assert!(loaded.contains(&show), "{loaded}");
     home.run(&["session", "set", &id, "--client", "codex"]);
     let sizes = home.run(&["session", "compose", &id, "--sizes"]).stdout;
     assert!(sizes.contains("entries as codex") && sizes.contains("o200k"), "{sizes}");

@@ -134,7 +134,10 @@ async fn compose(
             cx.out.line(safe_text::line(setting))?;
         }
         match &view.diff {
-            None => cx.out.line("no recorded call to compare with; `compose --call` records one")?,
+            None => {
+                let command = invocation(&cx.global, None).line(&["session", "compose", session, "--call"]);
+                cx.out.line(format!("no recorded call to compare with; `{command}` records one"))?;
+            }
             Some(lines) if lines.is_empty() && !set.is_empty() => {}
             Some(lines) if lines.is_empty() => cx.out.line("no changes since the last call")?,
             Some(lines) => {
@@ -245,7 +248,8 @@ fn shown(cx: &mut Context, session: &str, answer: &ToolAnswer) -> Result<Exit, F
         }
         super::failure::print(&after, false);
     } else {
-        let text = show::receipt(value, cx.out.look);
+        let show = invocation(&cx.global, None).line(&["session", "show", session]);
+        let text = show::receipt(value, &show, cx.out.look);
         cx.out.raw(text.as_bytes())?;
     }
     Ok(if failed { Exit::ChecksFailed } else { Exit::Success })

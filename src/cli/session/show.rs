@@ -224,8 +224,8 @@ pub fn difference(lines: &[DiffLine], look: TerminalCaps) -> String {
     out
 }
 
-/// Renders a receipt of loading or unloading.
-pub fn receipt(value: &Value, look: TerminalCaps) -> String {
+/// Renders a receipt of loading or unloading; `show` is the command that counts exactly.
+pub fn receipt(value: &Value, show: &str, look: TerminalCaps) -> String {
     let mut out = String::new();
     let names = |key: &str| -> Vec<String> {
         value[key].as_array().into_iter().flatten().filter_map(Value::as_str).map(unescape).collect()
@@ -261,7 +261,7 @@ pub fn receipt(value: &Value, look: TerminalCaps) -> String {
         }
     }
     let estimated = active.iter().any(|skill| skill["tokens_estimated"] != false);
-    let note = format!("; {} is an estimate, `session show` counts exactly", estimate_sign(look.unicode));
+    let note = format!("; {} is an estimate, `{show}` counts exactly", estimate_sign(look.unicode));
     let note = if estimated { note.as_str() } else { "" };
     let count = inflected(active.len(), "skill loaded", "skills loaded");
     let _ = writeln!(out, "{count}{}", TextStyle::Muted.paint(note, look.color));

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::super::{clock, status};
+use super::super::{Caller, clock, status};
 use crate::dialog::{capitalized, clean, sentences};
 use crate::output::counted;
 use skills_api::{
@@ -124,8 +124,8 @@ pub fn named_item(run: &RunRecord, name: &str, now_ms: i64) -> String {
 }
 
 /// Renders an error as a sentence.
-pub fn error(error: &Error) -> String {
-    let message = clean(&error.message);
+pub fn error(error: &Error, caller: &Caller) -> String {
+    let message = clean(&caller.completed_in(&error.message));
     let end = if message.ends_with(['.', '?', '!']) { "" } else { "." };
     format!("Error: {message}{end}")
 }
@@ -134,7 +134,7 @@ fn labels(run: &RunRecord) -> Option<String> {
     Some(run.labels()).filter(|labels| !labels.is_empty()).map(|labels| format!("Labels: {}", clean(&labels)))
 }
 
-pub fn page(detail: &RunDetail, now_ms: i64) -> String {
+pub fn page(detail: &RunDetail, caller: &Caller, now_ms: i64) -> String {
     let run = &detail.run;
     let mut out = format!("\nRun {}: {}\n", short(run), sentences(vec![clean(run.title_or_skill())]));
     let mut line = |parts: Vec<String>| {
@@ -194,21 +194,21 @@ pub fn page(detail: &RunDetail, now_ms: i64) -> String {
         line([Some(what), notes].into_iter().flatten().collect());
     }
     if let Some(error) = &run.error {
-        line(vec![format!("Error: {}", clean(&status::message(error)))]);
+        line(vec![format!("Error: {}", clean(&caller.completed_in(&status::message(error))))]);
     }
     if let Some(outputs) = run.outputs.as_ref().filter(|outputs| !outputs.is_null()) {
         out.push_str("Outputs:\n");
         out += &values(outputs, Some(MAX_VALUE));
     }
     if let Some(preview) = &detail.sheet {
-        out += &decision_preview(preview);
+        out += &decision_preview(preview, caller);
     }
     out.push('\n');
     out
 }
 
 /// Renders what is to be decided.
-pub fn decision_preview(preview: &DecisionPreview) -> String {
+pub fn decision_preview(preview: &DecisionPreview, caller: &Caller) -> String {
     let mut out = String::new();
     let mut line = |text: String| {
         let _ = writeln!(out, "{}", sentences(vec![text]));
@@ -218,7 +218,7 @@ pub fn decision_preview(preview: &DecisionPreview) -> String {
         line("Outcome unknown".to_owned());
     }
     for warning in [&preview.irreversible, &preview.changed, &preview.blocked].into_iter().flatten() {
-        line(format!("Warning: {}", clean(warning)));
+        line(format!("Warning: {}", clean(&caller.completed_in(warning))));
     }
     let capability = format!("{}, {}", preview.capability, preview.capability_note);
     for (label, value) in [
@@ -236,7 +236,7 @@ pub fn decision_preview(preview: &DecisionPreview) -> String {
         line(format!("File: {}", clean(&file.text())));
     }
     if let Some(target) = &preview.target {
-        out += &target_lines(target, &preview.run);
+        out += &target_lines(target, &preview.run, caller);
     }
     let mut line = |text: String| {
         let _ = writeln!(out, "{}", sentences(vec![text]));
@@ -252,10 +252,11 @@ pub fn decision_preview(preview: &DecisionPreview) -> String {
 }
 
 /// Renders what the run is attached to.
-fn target_lines(target: &DecisionTarget, run: &RunId) -> String {
+fn target_lines(target: &DecisionTarget, run: &RunId, caller: &Caller) -> String {
     let mut parts = vec![format!("Attached to: {}", clean(&target.text()))];
     if target.truncated {
-        parts.push(format!("Truncated: skills runs show {} --json prints all of it", clean(&run.0)));
+        let command = caller.line(&["runs", "show", &run.0, "--json"]);
+        parts.push(format!("Truncated: {} prints all of it", clean(&command)));
     }
     format!("{}\n{}", sentences(parts), values(&target.fields(), None))
 }
@@ -360,7 +361,7 @@ pub fn workers(workers: &[WorkerView]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runs::samples::{NOW_MS, detail, record};
+    use crate::runs::samples::{NOW_MS, caller, detail, record};
     use skills_model::{ApprovalReason, Approvals, Decision, Verdict};
     use skills_store::{Assignment, DecisionRecord, RecordedDecision};
 
@@ -385,8 +386,30 @@ mod tests {
         let (name, path) = ("pay.csv".to_owned(), "/srv/pay.csv".to_owned());
         preview.files = vec![skills_api::SuppliedFile { name, path, sha256: Some("c4".repeat(32)) }];
         let file = format!("\nFile: pay.csv  /srv/pay.csv  sha256 {}.\n", "c4".repeat(32));
-        let text = decision_preview(&preview);
+        let text = decision_preview(&preview, &caller(&[]));
         assert!(text.contains(&file), "{text}");
+    }
+
+    #[test]
+    fn commands_of_a_preview_repeat_the_options() {
+        let mut preview = detail(RunState::WaitingForHuman).sheet.unwrap();
+        preview.blocked = Some("it is not trusted; run `skills trust pdf`".to_owned());
+        let (kind, reference) = ("output".to_owned(), "run/x".to_owned());
+        let (label, sha256, content) = (None, "ab".repeat(32), serde_json::json!({ "rows": 1 }));
+        preview.target = Some(DecisionTarget {
+            kind,
+            reference,
+            label,
+            content_bytes: 90_000,
+            sha256,
+            content,
+            truncated: true,
+        });
+        let text = decision_preview(&preview, &caller(&["--demo", "--store", "sqlite:a.db"]));
+        let options = "skills --demo --store sqlite:a.db";
+        assert!(text.contains(&format!("run `{options} trust pdf`.\n")), "{text}");
+        let show = format!("Truncated: {options} runs show {} --json prints", preview.run.0);
+        assert!(text.contains(&show), "{text}");
     }
 
     #[test]
@@ -429,7 +452,7 @@ mod tests {
         );
         let mut waiting = detail(RunState::WaitingForHuman);
         waiting.run.expires_ms = Some(NOW_MS + 300_000);
-        let text = page(&waiting, NOW_MS);
+        let text = page(&waiting, &caller(&[]), NOW_MS);
         assert!(text.contains("Expires in 5 minutes, then denied and canceled.\n"), "{text}");
         assert_eq!(
             outcome(&record(RunState::Failed)),
@@ -450,7 +473,7 @@ mod tests {
         detail.run.decided = Some(decision.clone());
         let by = DecisionRecord { approver: Some("ana".to_owned()), notes: Some("wrong vendor".to_owned()) };
         detail.decisions = vec![RecordedDecision { at_ms: NOW_MS - 60_000, decision, by }];
-        let text = page(&detail, NOW_MS);
+        let text = page(&detail, &caller(&[]), NOW_MS);
         assert!(text.contains("State: denied at step book, for 1 minute.\n"), "{text}");
         let decided = "Decision: deny, step book, by ana, 1 minute ago. Notes: wrong vendor.\n";
         assert!(text.contains(decided), "{text}");
