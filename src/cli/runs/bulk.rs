@@ -365,7 +365,7 @@ fn labeled_decisions(
     let mut out = chosen.heading();
     for (one, (_, preview)) in chosen.runs.iter().zip(takes) {
         let _ = writeln!(out, "{}", one.line(now_ms));
-        let _ = writeln!(out, "{}", plain::text::decision_preview(preview, caller).trim());
+        let _ = writeln!(out, "{}", plain::text::decision_preview(preview, caller, false).trim());
     }
     for (run, why) in others {
         let _ = writeln!(out, "Skipped: run {}, {}.", status::short(&run.id.0), clean(why));

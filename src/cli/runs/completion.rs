@@ -61,7 +61,7 @@ pub fn conclude(cx: &mut Context, completion: &Completion, reporter: &mut Report
         && let Some(outputs) = &completion.run.outputs
     {
         let text = if reporter.labeled && outputs.is_object() {
-            format!("Outputs:\n{}", plain::text::values(outputs, None))
+            format!("Outputs:\n{}", plain::text::values(outputs))
         } else {
             values::rows(outputs, 0, cx.out.look)
         };

@@ -31,7 +31,7 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
         let named = decision.is_named();
         if !(args.yes && named) {
             let text = if plain {
-                plain::text::decision_preview(preview, &decision.caller)
+                plain::text::decision_preview(preview, &decision.caller, false)
             } else {
                 let (now_ms, zone) = (clock::now_ms(), TimeZone::system());
                 decision_preview::render(preview, &decision.caller, now_ms, &zone, reporter.look)

@@ -48,8 +48,11 @@ pub async fn run(cx: &mut Context, args: &RunsShowArgs) -> Result<Exit, Failure>
     let plain = cx.is_plain();
     let look = if plain { TerminalCaps { color: false, unicode: false, ..cx.out.look } } else { cx.out.look };
     let page = Page { now_ms: clock::now_ms(), zone, caller: Caller::of(&cx.global), look };
-    let mut text =
-        if plain { plain::text::page(&detail, &page.caller, page.now_ms) } else { page.render(&detail) };
+    let mut text = if plain {
+        plain::text::page(&detail, &page.caller, false, page.now_ms)
+    } else {
+        page.render(&detail)
+    };
     if args.events {
         text += &page.events(&detail);
     }

@@ -246,7 +246,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
             "l: read the list again; until then its numbers stay the same.",
             "r: resume all failed runs of the list, after you type a word to confirm.",
             "In a run: a: approve. d: deny. s: send a signal. r: resume. c: cancel. b: back to the list.",
-            "i: inputs in full. o: output of a step. t: assign the run to a person, with a note.",
+            "i: inputs and outputs in full. o: output of a step. t: assign the run to a person, with a note.",
             "n, after a decision: the next run that is waiting for approval, of those that match the filter.",
             "If the outcome of a step is unknown, a asks what to do: rerun, happened, skip or fail.",
         ] {
@@ -274,9 +274,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
                 ("b", _) => return Ok(After::Back),
                 ("q", _) => return Ok(After::Quit),
                 ("h", _) => self.help().map(|()| false)?,
-                ("i", Some(preview)) => {
-                    self.print_line(text::values(&preview.inputs, None).trim_end()).map(|()| false)?
-                }
+                ("i", _) => self.print_line(text::in_full(&detail).trim_end()).map(|()| false)?,
                 ("o", _) => self.output(&detail).await.map(|()| false)?,
                 ("a" | "d", Some(preview)) => {
                     let verdict = if answer == "a" { Verdict::Approve } else { Verdict::Deny };
@@ -314,7 +312,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
     /// Prints the details of a run.
     async fn page(&mut self, id: &str) -> Result<RunDetail, Failure> {
         let detail = self.core.run(id).await?;
-        self.print_line(text::page(&detail, &self.caller, clock::now_ms()).trim_end_matches('\n'))?;
+        self.print_line(text::page(&detail, &self.caller, true, clock::now_ms()).trim_end_matches('\n'))?;
         self.print_line("")?;
         Ok(detail)
     }
@@ -516,6 +514,9 @@ fn answers(detail: &RunDetail, scopes: &BTreeSet<Scope>) -> Vec<&'static str> {
         }));
         answers.extend(scopes.contains(&Scope::Decide).then_some("d deny"));
     }
+    if detail.sheet.is_none() && detail.run.outputs.as_ref().is_some_and(|outputs| !outputs.is_null()) {
+        answers.push("i outputs in full");
+    }
     answers.push("o output");
     answers.extend(takes(CommandName::Signal).then_some("s send a signal"));
     answers.extend(takes(CommandName::Resume).then_some("r resume"));
@@ -536,7 +537,7 @@ mod tests {
         let approval = answers(&detail(RunState::WaitingForHuman), &all);
         assert!(approval.contains(&"a approve") && approval.contains(&"t assign to a person"));
         let ended = answers(&detail(RunState::Completed), &all);
-        assert_eq!(ended, ["o output", "h help", "b back", "q quit"]);
+        assert_eq!(ended, ["i outputs in full", "o output", "h help", "b back", "q quit"]);
     }
 
     #[test]
