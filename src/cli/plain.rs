@@ -8,7 +8,6 @@ use super::context::Backend;
 use super::dialog::{Dialog, capitalized, clean};
 use super::failure::{Exit, Failure};
 use super::runs::invocation;
-use super::why::complete_commands;
 use skills_api::{CheckResult, CoreParts, WhyCheck, WhyReport, WhyRequest, usual_request, why};
 use skills_config::Invocation;
 use skills_discovery::{Answer, Fit, Hit, Request};
@@ -148,7 +147,7 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
                         WhyRequest { skill_id: skill, intent: Some(intent.to_owned()), clients: Vec::new() };
                     match why(&**client, &request).await {
                         Ok(mut report) => {
-                            complete_commands(&mut report, called);
+                            report.complete_commands(called);
                             self.print_line(checks(&report).trim_end())?;
                         }
                         Err(error) => self.print_line(Failure::Core(error).completed(called).line()?)?,

@@ -8,7 +8,6 @@ use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, cells, wrap};
 use super::runs::invocation;
 use skills_api::{CheckKind, CheckResult, ClientChecks, CoreParts, WhyCheck, WhyReport, WhyRequest, why};
-use skills_config::Invocation;
 use skills_skill::safe_text;
 
 pub async fn run(cx: &mut Context, args: &WhyArgs) -> Result<Exit, Failure> {
@@ -21,7 +20,7 @@ pub async fn run(cx: &mut Context, args: &WhyArgs) -> Result<Exit, Failure> {
     };
     let mut report = why(&*core, &request).await?;
     if !cx.out.json {
-        complete_commands(&mut report, &invocation(&cx.global, None));
+        report.complete_commands(&invocation(&cx.global, None));
     }
     if cx.out.json {
         cx.out.value(&report)?;
@@ -33,14 +32,6 @@ pub async fn run(cx: &mut Context, args: &WhyArgs) -> Result<Exit, Failure> {
         cx.out.raw(text.as_bytes())?;
     }
     Ok(if report.wins { Exit::Success } else { Exit::ChecksFailed })
-}
-
-/// Adds the options of this call to the commands in the help of each check.
-pub fn complete_commands(report: &mut WhyReport, called: &Invocation) {
-    let of_clients = report.clients.iter_mut().flat_map(|client| &mut client.checks);
-    for check in report.checks.iter_mut().chain(of_clients) {
-        check.help = check.help.take().map(|help| called.completed_in(&help));
-    }
 }
 
 fn label(check: CheckKind) -> &'static str {

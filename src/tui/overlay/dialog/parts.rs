@@ -96,6 +96,7 @@ pub fn form(
         theme: painter.theme,
         glyphs: painter.glyphs,
         keymap: painter.keymap,
+        commands: painter.commands,
         now,
         clock_ms: 0,
         focused: true,

@@ -12,6 +12,8 @@ use crate::theme::Role;
 use crate::widgets::json_lines::fields;
 use crate::widgets::{Painter, RichLine, Scroll, Seg, age, cells, cut_end, rows_above_note, shown, wrap};
 use skills_api::{DecisionPreview, DecisionTarget, Differences, is_same};
+use skills_config::quoted;
+use skills_store::RunId;
 
 /// Maximum number of rows of the list of gates: what would be executed must be visible below it.
 const MAX_ROWS: usize = 6;
@@ -311,20 +313,30 @@ fn detail_lines(preview: &DecisionPreview, width: u16, out: &mut Vec<Line>) {
 }
 
 /// Adds what the run is attached to.
-fn target_lines(target: &DecisionTarget, width: u16, out: &mut Vec<Line>) {
+fn target_lines(
+    target: &DecisionTarget,
+    run: &RunId,
+    width: u16,
+    painter: &Painter<'_>,
+    out: &mut Vec<Line>,
+) {
     labeled("attached to", vec![Seg::new(shown(&target.text()), Role::Text)], width, out);
     let lines = fields(&target.content, width.saturating_sub(LABEL));
     out.extend(parts::labeled("content", LABEL, lines.into_iter().map(|line| line.segs)).map(Line::Plain));
     if target.truncated {
-        let text = "truncated; `skills runs show RUN --json` prints all of it";
-        out.push(Line::Plain(indented("", vec![Seg::new(text, Role::Warning)])));
+        let command = painter.commands.completed(&format!("skills runs show {} --json", quoted(&run.0)));
+        let text = command.map_or_else(
+            || "truncated".to_owned(),
+            |command| format!("truncated; `{command}` prints all of it"),
+        );
+        labeled("", vec![Seg::new(text, Role::Warning)], width, out);
     }
 }
 
 /// Adds what would be passed to the binding: the target of the run, and the inputs.
 fn inputs(preview: &DecisionPreview, width: u16, painter: &Painter<'_>, out: &mut Vec<Line>) {
     if let Some(target) = &preview.target {
-        target_lines(target, width, out);
+        target_lines(target, &preview.run, width, painter, out);
     }
     if preview.inputs.is_null() {
         out.push(Line::Plain(indented("inputs", vec![Seg::new(DecisionPreview::CHANGED, Role::Muted)])));
