@@ -333,7 +333,7 @@ pub(super) fn result_lines(
     if let Some(outputs) = outputs.filter(|value| value.as_object().is_some_and(|map| !map.is_empty())) {
         out.push(Line::blank());
         out.push(Line::rule("Outputs", ""));
-        let rows = fields(outputs, making.width);
+        let rows = fields(outputs, making.width, "");
         let more = rows.len().saturating_sub(10);
         out.extend(rows.into_iter().take(10).map(|line| Line::of(line.segs)));
         if more > 0 {
