@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use super::cache_file::{CacheFile, CacheRead};
 use super::golden::Measurements;
 use super::indexer::Shared;
+use super::reports::separate_threads;
 use crate::collisions::{CollisionFilter, CollisionReport, SkillRivals};
 use crate::work::run_blocking;
 use crate::{Code, Error, eval};
@@ -116,14 +117,7 @@ impl Collisions {
     }
 
     fn start(&self, key: String, router: Router) -> Result<Job, Error> {
-        let no_thread = |error: &dyn std::fmt::Display| {
-            Error::new(Code::InternalError, format!("cannot start the collision map thread: {error}"))
-        };
-        // Separate threads: rankings and the scan do not wait for a minute of probes.
-        let pool = rayon::ThreadPoolBuilder::new()
-            .thread_name(|_| "collisions".to_owned())
-            .build()
-            .map_err(|error| no_thread(&error))?;
+        let pool = separate_threads("collisions")?;
         let job = Job {
             key: key.clone(),
             skills: router.ranked_skills(),
@@ -159,11 +153,10 @@ impl Collisions {
             }
             changed.send_modify(|version| *version += 1);
         };
-        std::thread::Builder::new()
-            .name("collision map".to_owned())
-            .spawn(compute)
-            .map_err(|error| no_thread(&error))?;
-        Ok(job)
+        let spawned = std::thread::Builder::new().name("collision map".to_owned()).spawn(compute);
+        spawned.map(|_| job).map_err(|error| {
+            Error::new(Code::InternalError, format!("cannot start the collision map thread: {error}"))
+        })
     }
 
     /// Returns groups of skills with the same or nearly the same text.

@@ -14,6 +14,7 @@ use super::proposals::{ProposalFolder, Proposals};
 use super::quality_states::Governance;
 use super::ranking::Ranking;
 use super::records::SkillRecords;
+use super::reports::Reports;
 use super::runs::{Runs, StoreMaintenance};
 use super::sessions::{AgentFolders, ClientLists, ComposedCatalogs, LocalSessions, Views};
 use super::skills::Skills;
@@ -54,6 +55,7 @@ pub(super) fn compose(mut config: Config, generous_time_limits: bool) -> Result<
     let operations = Arc::new(Operations::new(metrics.clone()));
     let contracts = Arc::<KnownContracts>::default();
     let golden = Arc::<GoldenCache>::default();
+    let reports = Arc::new(Reports::new());
     let runs = Runs::new(&skills, &shared, &trust, &policy, &metrics, &audit);
     let ranking = Arc::new(Ranking::new(&skills, &shared, &policy, &operations, metrics.clone()));
     let lists = Arc::new(ClientLists {
@@ -73,6 +75,7 @@ pub(super) fn compose(mut config: Config, generous_time_limits: bool) -> Result<
             trust: trust.clone(),
             contracts: Arc::clone(&contracts),
             policy: Arc::clone(&policy),
+            reports: Arc::clone(&reports),
         },
         measurements: Measurements {
             skills: skills.clone(),
@@ -99,6 +102,7 @@ pub(super) fn compose(mut config: Config, generous_time_limits: bool) -> Result<
             policy: Arc::clone(&policy),
             store: Arc::clone(&runs.store),
             plans: Arc::clone(&runs.plans),
+            reports,
         },
         sessions: Arc::new(LocalSessions::new(&lists, &ranking, &runs, &audit)),
         audit_logs: AuditLogs {

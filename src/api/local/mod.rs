@@ -17,6 +17,7 @@ mod proposals;
 mod quality_states;
 mod ranking;
 mod records;
+mod reports;
 mod runs;
 mod sessions;
 mod skills;

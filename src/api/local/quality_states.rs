@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::indexer::Shared;
+use super::reports::Reports;
 use super::runs::{Plans, RunStore};
 use super::skills::Skills;
 use super::usual_request;
@@ -27,6 +28,9 @@ use skills_registry::trust::TrustSnapshot;
 use skills_registry::{Catalog, Trust, TrustState};
 use skills_skill::{Severity, Skill, SkillId, Status};
 use skills_store::SkillRuns;
+
+/// Minimum number of golden queries per thread.
+const MIN_QUERIES_PER_THREAD: usize = 16;
 
 /// Number of errors and warnings.
 type Findings = (usize, usize);
@@ -52,12 +56,40 @@ pub(super) struct Governance {
     pub policy: Arc<PolicyFile>,
     pub store: Arc<RunStore>,
     pub plans: Arc<Plans>,
+    pub reports: Arc<Reports>,
 }
 
 impl Governance {
     /// Returns the quality states that match a filter.
     pub(super) async fn governed(&self, filter: GovernanceFilter) -> Result<GovernanceList, Error> {
+        if filter.state.is_empty() {
+            return self.evaluate_shared(filter).await.map(Arc::unwrap_or_clone);
+        }
+        // The state of each skill has to be known, whatever the states and the page.
+        let all = GovernanceFilter { state: Vec::new(), limit: None, cursor: None, ..filter.clone() };
+        let list = self.evaluate_shared(all).await?;
+        let requested = list.skills.iter().filter(|one| filter.state.contains(&one.state));
+        let mut skills: Vec<GovernedSkill> = requested.cloned().collect();
+        let (total, next) = page(&mut skills, &filter)?;
+        Ok(GovernanceList { skills, total, next, warnings: list.warnings.clone() })
+    }
+
+    /// Evaluates the skills that a filter without states selects, of the complete catalog once for concurrent requests.
+    pub(super) async fn evaluate_shared(
+        &self,
+        filter: GovernanceFilter,
+    ) -> Result<Arc<GovernanceList>, Error> {
+        if filter.skill.is_some() {
+            return self.evaluate(filter).await;
+        }
+        let key = format!("{filter:?}");
+        self.reports.governance.share(&key, || self.evaluate(filter)).await
+    }
+
+    /// Evaluates the skills that a filter without states selects.
+    async fn evaluate(&self, filter: GovernanceFilter) -> Result<Arc<GovernanceList>, Error> {
         let one = filter.skill.as_deref().map(|requested| self.skills.resolve(requested)).transpose()?;
+        let is_report = one.is_none();
         let catalog = self.skills.registry.snapshot();
         let skills: Vec<Arc<Skill>> = match one {
             Some(skill) => vec![skill],
@@ -68,14 +100,14 @@ impl Governance {
             filter.domain.is_empty() || domain.is_some_and(|domain| filter.domain.iter().any(|d| d == domain))
         };
         let mut skills: Vec<Arc<Skill>> = skills.into_iter().filter(in_domain).collect();
-        // Without a filter by state the page is known beforehand, and only its skills are evaluated.
-        let page = if filter.state.is_empty() { Some(self::page(&mut skills, &filter)?) } else { None };
+        // Only the skills of the page are evaluated.
+        let (total, next) = page(&mut skills, &filter)?;
         let runs = self.runs_of(&skills).await?;
         let (trust, policy) = (self.trust.clone(), self.policy.current()?);
         let contracts = Arc::clone(&self.contracts);
         let (shared, usual) = (Arc::clone(&self.shared), usual_request(&self.skills.config));
         let own = self.skills.config.golden_file();
-        run_blocking(move || {
+        let work = move || {
             let findings = findings(&catalog, &skills)?;
             let (golden, warnings) = golden(&catalog, own.as_deref(), &skills, &shared, &usual)?;
             let evidence = EvidenceContext {
@@ -97,13 +129,9 @@ impl Governance {
                     next: assessment.next,
                 }
             });
-            let requested =
-                |one: &GovernedSkill| filter.state.is_empty() || filter.state.contains(&one.state);
-            let mut skills: Vec<GovernedSkill> = judgments.filter(requested).collect();
-            let (total, next) = page.map_or_else(|| self::page(&mut skills, &filter), Ok)?;
-            Ok(GovernanceList { skills, total, next, warnings })
-        })
-        .await
+            Ok(Arc::new(GovernanceList { skills: judgments.collect(), total, next, warnings }))
+        };
+        if is_report { self.reports.compute(work).await } else { run_blocking(work).await }
     }
 
     /// Returns the ended runs of these skills, counting those of their current contracts separately.
@@ -247,8 +275,10 @@ fn golden(
         Expect::Nothing => false,
     };
     let cases: Vec<&Case> = golden.cases().iter().filter(names).collect();
-    let router = shared.router.read_locked();
-    let firsts = cases.par_iter().map(|case| {
+    // A snapshot: the index changes meanwhile, and other rankings do not wait for that.
+    let router = shared.router.read_locked().snapshot();
+    // The few queries of one skill do not wait for the shared threads.
+    let firsts = cases.par_iter().with_min_len(MIN_QUERIES_PER_THREAD).map(|case| {
         let request = Request { intent: case.query.clone(), ..usual.clone() };
         let answer =
             router.discover(&request).map_err(|error| Error::new(Code::InvalidRequest, error.to_string()))?;

@@ -6,6 +6,7 @@ use std::time::Instant;
 use rayon::prelude::*;
 
 use super::levels::Levels;
+use super::reports::Reports;
 use super::skills::Skills;
 use super::trust::Facts;
 use crate::known_contracts::KnownContracts;
@@ -18,12 +19,16 @@ use crate::{
 use skills_registry::Trust;
 use skills_skill::{Skill, SkillId};
 
+/// Minimum number of skills per thread: pages of a list do not wait for the shared threads.
+const MIN_SKILLS_PER_THREAD: usize = 1_000;
+
 pub(super) struct SkillRecords {
     pub skills: Skills,
     pub levels: Arc<Levels>,
     pub trust: Trust,
     pub contracts: Arc<KnownContracts>,
     pub policy: Arc<PolicyFile>,
+    pub reports: Arc<Reports>,
 }
 
 impl SkillRecords {
@@ -32,7 +37,8 @@ impl SkillRecords {
         let facts = self.facts();
         run_blocking(move || {
             let mut list = listing::list(&catalog, &filter)?;
-            list.skills.par_iter_mut().for_each(|summary| facts.add(&catalog, summary));
+            let skills = list.skills.par_iter_mut().with_min_len(MIN_SKILLS_PER_THREAD);
+            skills.for_each(|summary| facts.add(&catalog, summary));
             Ok(list)
         })
         .await
@@ -78,13 +84,14 @@ impl SkillRecords {
     }
 
     pub(super) async fn lint(&self, filter: LintFilter) -> Result<LintReport, Error> {
-        match filter.skill.as_deref().map(|requested| self.skills.resolve(requested)).transpose() {
-            Ok(skill) => {
-                let catalog = self.skills.registry.snapshot();
-                run_blocking(move || lint::catalog(&catalog).page(&filter, skill.as_deref())).await
-            }
-            Err(error) => Err(error),
-        }
+        let skill = filter.skill.as_deref().map(|requested| self.skills.resolve(requested)).transpose()?;
+        // All filters select from the same report.
+        let look = || {
+            let catalog = self.skills.registry.snapshot();
+            self.reports.compute(move || Ok(Arc::new(lint::catalog(&catalog))))
+        };
+        let report = self.reports.lint.share("", look).await?;
+        run_blocking(move || Arc::unwrap_or_clone(report).page(&filter, skill.as_deref())).await
     }
 
     /// Returns the facts about skills beyond their records.

@@ -24,8 +24,8 @@ struct Limit {
 const CALLS: Limit = Limit { what: "requests", running: 16, waiting: 64 };
 const MEASUREMENTS: Limit = Limit { what: "measurements", running: 1, waiting: 8 };
 const CLIENT_VIEWS: Limit = Limit { what: "views of clients", running: 2, waiting: 32 };
-/// Reports of the linter, each of which checks the complete catalog.
-const LINT_REPORTS: Limit = Limit { what: "reports of the linter", running: 2, waiting: 32 };
+/// Findings of the linter and quality states, for which the complete catalog is checked.
+const CATALOG_REPORTS: Limit = Limit { what: "reports about the catalog", running: 2, waiting: 32 };
 const SEARCHES: Limit = Limit { what: "searches of runs", running: 1, waiting: 16 };
 /// Rankings with more than [`LONG_RANKING`] results, whose breakdowns take up to 80 MB, and of more than
 /// [`LONG_REQUEST_BYTES`], which may take a second each.
@@ -170,8 +170,8 @@ pub(super) async fn operation_permit(
     if operation.name.starts_with("run.") && (is_given("where") || is_given("text")) {
         permits.push(SEARCHES.acquire(&principal.name).await?);
     }
-    if operation.name == "skill.lint" {
-        permits.push(LINT_REPORTS.acquire(&principal.name).await?);
+    if is_catalog_report(operation.name, arguments) {
+        permits.push(CATALOG_REPORTS.acquire(&principal.name).await?);
     }
     if operation.name == "skill.discover" && is_long_ranking(arguments) {
         permits.push(LONG_RANKINGS.acquire(&principal.name).await?);
@@ -209,6 +209,16 @@ fn is_large_read(operation: &str, arguments: &Value) -> bool {
         // A confirmed script may run for long.
         "session.tool" => !(runs_script(arguments) && has_text(arguments, "inputs_digest")),
         "run.list" => exceeds(arguments, "limit", LONG_RUN_LIST),
+        _ => false,
+    }
+}
+
+/// Returns whether a call checks the complete catalog.
+fn is_catalog_report(operation: &str, arguments: &Value) -> bool {
+    match operation {
+        // Also for the findings of one skill.
+        "skill.lint" => true,
+        "skill.governance.list" => !has_text(arguments, "skill"),
         _ => false,
     }
 }
@@ -479,16 +489,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn two_lint_reports_of_a_principal_are_computed_at_a_time() {
-        let lint = super::super::operation("skill.lint").unwrap();
-        let principal = Principal { name: "linting".to_owned(), scopes: BTreeSet::new() };
-        let caller = Caller { principal: Some(principal), ..Caller::anyone() };
-        let permit = async |rule: &str| {
-            let arguments = json!({ "rule": [rule] });
-            operation_permit(lint, &caller, &arguments).await
+    async fn two_catalog_reports_of_a_principal_are_in_progress() {
+        let caller = caller("reports");
+        let permit = async |name: &str, arguments: Value| {
+            operation_permit(super::super::operation(name).unwrap(), &caller, &arguments).await
         };
-        let _running = [permit("hooks").await.unwrap(), permit("name-invalid").await.unwrap()];
-        assert!(futures::poll!(Box::pin(permit("hooks"))).is_pending());
+        let (lint, governance) = ("skill.lint", "skill.governance.list");
+        let _running = [
+            permit(lint, json!({ "rule": ["hooks"] })).await.unwrap(),
+            permit(governance, json!({ "limit": 5 })).await.unwrap(),
+        ];
+        assert!(futures::poll!(Box::pin(permit(lint, json!({ "skill": "a" })))).is_pending());
+        assert!(futures::poll!(Box::pin(permit(governance, json!({ "state": ["draft"] })))).is_pending());
+        assert!(permit(governance, json!({ "skill": "a" })).await.unwrap().is_some());
     }
 
     fn caller(name: &str) -> Caller {

@@ -3,8 +3,6 @@
 
 use std::path::{Path, PathBuf};
 
-use rayon::prelude::*;
-
 use super::{CapabilityFolder, diagnostics};
 use skills_base::files::{Entry, Folder};
 use skills_skill::contract::{Binding, Capability, Service, parse_binding, parse_capability, parse_service};
@@ -59,9 +57,9 @@ pub(super) fn read(place: &CapabilityFolder) -> Vec<CatalogEntry> {
                 "Split the registry into several roots",
             )));
         }
-        let found: Vec<Vec<CatalogEntry>> =
-            files.par_iter().map(|path| read_file(kind, &top, path, &place.dir.join(path))).collect();
-        parts.extend(found.into_iter().flatten());
+        // Not on shared threads: launches and approvals do not wait for reports, and a check of a skill that holds a
+        // lock while the files are read does not execute another check that needs the lock.
+        parts.extend(files.iter().flat_map(|path| read_file(kind, &top, path, &place.dir.join(path))));
     }
     parts
 }
