@@ -84,7 +84,7 @@ fn has_changed(before: Option<&Gate>, now: Option<&Gate>) -> bool {
     fn reason(gate: Option<&Gate>) -> Option<(&String, &ApprovalReason)> {
         match gate? {
             Gate::Human { step, why, .. } => Some((step, why)),
-            _ => None,
+            Gate::Signal { .. } => None,
         }
     }
     reason(before) != reason(now)
