@@ -51,17 +51,40 @@ fn answer(part: &SubCall) -> Result<(), String> {
     }
 }
 
-/// Returns the inputs of a gate: the fields it declares, from the step's inputs. If it declares them, `inputs` is all
-/// of them as one object and `capability` the name of the capability to be called.
+/// Name of an input of a gate that receives all inputs of the call as one object.
+const ALL_INPUTS: &str = "inputs";
+
+/// Name of an input of a gate that receives the name of the capability to be called.
+const GUARDED_CAPABILITY: &str = "capability";
+
+/// Returns why the two capabilities do not fit: the guarded one has an input of its own with the name of a reserved one,
+/// and the gate may mean either. A gate that declares both reserved inputs means these.
+pub(super) fn ambiguity(gate: &Capability, guarded: &Capability) -> Option<String> {
+    let reserved = [ALL_INPUTS, GUARDED_CAPABILITY];
+    if reserved.iter().all(|name| gate.inputs.contains_key(*name)) {
+        return None;
+    }
+    let is_own = |name: &&str| gate.inputs.contains_key(*name) && guarded.inputs.contains_key(*name);
+    let name = reserved.into_iter().find(is_own)?;
+    Some(format!(
+        "`{}` and its gate `{}` both declare the input `{name}`, of which it is not clear what the gate checks: declare \
+         both `{ALL_INPUTS}` (the inputs of the call) and `{GUARDED_CAPABILITY}` (the name of the guarded capability) \
+         in the gate, or rename the input",
+        guarded.id, gate.id
+    ))
+}
+
+/// Returns the inputs of a gate: the fields it declares, from the inputs of the call. If it declares them, `inputs` is
+/// all of them as one object and `capability` the name of the capability to be called, also for a call that has inputs
+/// with these names.
 fn gate_inputs(gate: &Capability, guarded: &str, inputs: &Map<String, Value>) -> Map<String, Value> {
     if gate.inputs.is_empty() {
         return inputs.clone();
     }
-    let input_value = |name: &String| match inputs.get(name) {
-        Some(value) => Some(value.clone()),
-        None if name == "inputs" => Some(Value::Object(inputs.clone())),
-        None if name == "capability" => Some(guarded.into()),
-        None => None,
+    let input_value = |name: &String| match name.as_str() {
+        ALL_INPUTS => Some(Value::Object(inputs.clone())),
+        GUARDED_CAPABILITY => Some(guarded.into()),
+        name => inputs.get(name).cloned(),
     };
     gate.inputs.keys().filter_map(|name| Some((name.clone(), input_value(name)?))).collect()
 }
@@ -85,6 +108,9 @@ pub(super) fn gates(
             let message = format!("the gate {} is not in the plan of this run", gate.capability);
             return Err(context.failure(CallFailure::InvalidConfiguration, message));
         };
+        if let Some(message) = ambiguity(gate_capability, capability) {
+            return Err(context.failure(CallFailure::InvalidConfiguration, message));
+        }
         let gate_inputs = gate_inputs(gate_capability, &capability.id, inputs);
         let path = gate_path(context.path, &gate.capability, &capability.id, &gate_inputs);
         if context.running.contains(&path) {
