@@ -153,7 +153,7 @@ async fn null_restores_the_default_of_a_corrected_input() {
     place.write(file, &text.replace("inputs:\n  name:", with_folder));
     let core = place.open().await;
     let failed = run(&core, "upload", json!({ "name": "wrong.csv", "folder": "other" })).await;
-    assert_eq!(failed.inputs["folder"], "other");
+    assert_eq!(core.run(&failed.id.0).await.unwrap().run.inputs["folder"], "other");
     let resume = RunCommand::Resume {
         checkpoint: None,
         inputs: Some(object(json!({ "name": "right.csv", "folder": null }))),
@@ -161,7 +161,8 @@ async fn null_restores_the_default_of_a_corrected_input() {
         by: None,
     };
     send_command(&core, &failed, resume).await.unwrap();
-    let done = wait_for_completion(&core, &failed.id.0).await;
+    wait_for_completion(&core, &failed.id.0).await;
+    let done = core.run(&failed.id.0).await.unwrap().run;
     assert_eq!(done.inputs, json!({ "name": "right.csv", "folder": "inbox" }));
 }
 
