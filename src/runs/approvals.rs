@@ -7,8 +7,9 @@ use serde_json::{Map, Value, json};
 
 use super::call::PresentBindings;
 use super::grants::Grants;
+use super::progress::owner_of;
 use skills_base::canonical::digest_of;
-use skills_model::{ApprovalReason, Choice, Gate};
+use skills_model::{ApprovalReason, Choice, Gate, RunState};
 use skills_skill::contract::Capability;
 use skills_store::{RunRecord, StepIntent};
 
@@ -155,6 +156,20 @@ impl Approvals {
             covered["bindings"] = json!(present.callable);
         }
         Digests { current: digest_of(&covered), former }
+    }
+
+    /// Returns why the run waits for the approval of a call of this step now; `None` if it does not.
+    pub fn reason_at(&self, step: &str) -> Option<&ApprovalReason> {
+        match &self.run.gate {
+            Some(Gate::Human { step: at, why, .. })
+                if self.run.state == RunState::WaitingForHuman
+                    && !at.contains('~')
+                    && owner_of(at) == step =>
+            {
+                Some(why)
+            }
+            _ => None,
+        }
     }
 
     /// Whether the run waits at this step with this digest, of the call or of a change that includes the call: a gate

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::call::CallFailure;
+use super::completed::CompletedPaths;
 use super::failure::Failure;
 use super::frames::Frames;
 use super::plan::Plan;
-use super::scheduled_call::gate_digest;
-use super::scheduler::StepContext;
+use super::scheduled_call::{checked_at, gate_digest};
+use super::scheduler::{StepContext, part_path};
 use skills_base::memory::object_bytes;
 use skills_skill::contract::{Capability, Foreach, StepAction};
 
@@ -21,6 +22,8 @@ const MAX_INPUT_BYTES: usize = 32 << 20;
 
 type Inputs = Map<String, Value>;
 
+/// The calls of a step, with inputs as their capabilities declare them, so that gates and approvals cover what is
+/// executed.
 #[derive(Debug)]
 pub(super) enum StepCalls {
     Single {
@@ -45,48 +48,50 @@ impl StepCalls {
     /// Returns the calls of a step.
     ///
     /// # Errors
-    /// Returns a failure for a reference without a value, a `foreach` over something other than a list, and a router
-    /// value without a case.
-    pub fn of(context: StepContext<'_>, plan: &Plan, frames: &Frames) -> Result<Self, Failure> {
+    /// Returns a failure for a reference without a value, a `foreach` over something other than a list, a router value
+    /// without a case, and inputs that their capability does not accept.
+    pub fn of(
+        context: StepContext<'_>,
+        plan: &Plan,
+        frames: &Frames,
+        completed: &CompletedPaths,
+    ) -> Result<Self, Failure> {
         let step = context.step;
         if let Some(scatter) = &step.scatter {
             let inputs = frames.inputs(context, &Inputs::new())?;
-            let branch = |id: &String| Ok((context.capability(plan, id)?, inputs.clone()));
-            return Ok(Self::Scatter(
-                scatter.capabilities.iter().map(branch).collect::<Result<_, Failure>>()?,
-            ));
+            let branch = |(index, id): (usize, &String)| -> Result<_, Failure> {
+                let capability = context.capability(plan, id)?;
+                let inputs = part_inputs(context, completed, index, &capability, inputs.clone())?;
+                Ok((capability, inputs))
+            };
+            let branches = scatter.capabilities.iter().enumerate().map(branch);
+            return Ok(Self::Scatter(branches.collect::<Result<_, Failure>>()?));
         }
         let capability = routed(context, plan, frames)?;
         if let Some(foreach) = &step.foreach {
-            return Ok(Self::Foreach { calls: items(context, frames, foreach, &capability)?, capability });
+            let calls = items(context, frames, completed, foreach, &capability)?;
+            return Ok(Self::Foreach { capability, calls });
         }
-        let inputs = frames.inputs(context, &Inputs::new())?;
+        let inputs = checked_at(context.path, &capability, &frames.inputs(context, &Inputs::new())?)?;
         if step.repeat.is_some() {
             return Ok(Self::While { capability, inputs });
         }
         Ok(Self::Single { capability, inputs })
     }
 
-    /// Returns the capabilities with the inputs for their gates, each capability once. The gates of a `foreach` cover
-    /// all items: a field that differs between items becomes the list of its values.
-    pub fn gated(&self, through: impl Fn(usize) -> bool) -> Vec<(Arc<Capability>, Inputs)> {
+    /// Returns the calls that are not complete, which the gates of their capabilities have to allow.
+    pub fn left(&self, is_complete: impl Fn(usize) -> bool) -> Vec<(&Arc<Capability>, &Inputs)> {
         match self {
             Self::Single { capability, inputs } | Self::While { capability, inputs } => {
-                vec![(capability.clone(), inputs.clone())]
+                vec![(capability, inputs)]
             }
             Self::Foreach { capability, calls } => {
-                let left =
-                    calls.iter().enumerate().filter(|(index, _)| !through(*index)).map(|(_, call)| call);
-                vec![(capability.clone(), together(&left.collect::<Vec<_>>()))]
+                let left = calls.iter().enumerate().filter(|(index, _)| !is_complete(*index));
+                left.map(|(_, inputs)| (capability, inputs)).collect()
             }
             Self::Scatter(branches) => {
-                let mut seen: Vec<(Arc<Capability>, Inputs)> = Vec::new();
-                for (capability, inputs) in branches {
-                    if !seen.iter().any(|(known, _)| known.id == capability.id) {
-                        seen.push((capability.clone(), inputs.clone()));
-                    }
-                }
-                seen
+                let left = branches.iter().enumerate().filter(|(index, _)| !is_complete(*index));
+                left.map(|(_, (capability, inputs))| (capability, inputs)).collect()
             }
         }
     }
@@ -107,21 +112,20 @@ impl StepCalls {
     }
 }
 
-/// Merges the inputs of several calls: equal values once, differing ones as a list.
-fn together(calls: &[&Inputs]) -> Inputs {
-    let [first, rest @ ..] = calls else { return Inputs::new() };
-    first
-        .iter()
-        .map(|(field, value)| {
-            let same = rest.iter().all(|call| call.get(field) == Some(value));
-            let joined = if same {
-                value.clone()
-            } else {
-                calls.iter().map(|call| call.get(field).cloned().unwrap_or_default()).collect()
-            };
-            (field.clone(), joined)
-        })
-        .collect()
+/// Returns the inputs of an item or branch as its capability declares them. One that is complete is not called again,
+/// so that inputs of the run that were corrected later need not fit it.
+fn part_inputs(
+    context: StepContext<'_>,
+    completed: &CompletedPaths,
+    index: usize,
+    capability: &Capability,
+    inputs: Inputs,
+) -> Result<Inputs, Failure> {
+    let path = part_path(context.path, index);
+    match checked_at(&path, capability, &inputs) {
+        Err(_) if completed.contains(&path) => Ok(inputs),
+        result => result,
+    }
 }
 
 /// Returns the capability of a step: its own, or the one that its router selects.
@@ -156,6 +160,7 @@ fn shortened(value: &Value) -> String {
 fn items(
     context: StepContext<'_>,
     frames: &Frames,
+    completed: &CompletedPaths,
     foreach: &Foreach,
     capability: &Capability,
 ) -> Result<Vec<Inputs>, Failure> {
@@ -187,6 +192,7 @@ fn items(
                 inputs.insert(name, value);
             }
         }
+        let inputs = part_inputs(context, completed, index, capability, inputs)?;
         bytes += object_bytes(&inputs);
         if bytes > MAX_INPUT_BYTES {
             let message = format!(
@@ -200,16 +206,4 @@ fn items(
         calls.push(inputs);
     }
     Ok(calls)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_inputs_of_several_calls_are_shown_as_one() {
-        let calls = [json!({"to": "ana", "text": "hi"}), json!({"to": "ben", "text": "hi"})];
-        let calls: Vec<&Inputs> = calls.iter().filter_map(Value::as_object).collect();
-        assert_eq!(Value::Object(together(&calls)), json!({"to": ["ana", "ben"], "text": "hi"}));
-    }
 }

@@ -2,10 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
+use super::approvals::Approvals;
 use super::call::{CallError, CallFailure};
-use super::completed::{CompletedPaths, SubCall};
+use super::completed::SubCall;
 use super::failure::{Failure, shortened};
-use super::plan::Plan;
+use super::progress::Progress;
 use super::scheduled_call::{Role, ScheduledCall, checked};
 use super::scheduler::StepContext;
 use skills_base::canonical::digest_of;
@@ -50,54 +51,90 @@ fn answer(part: &SubCall) -> Result<(), String> {
     }
 }
 
-/// Returns the inputs of a gate: the fields it declares, from the step's inputs. If it declares them, `inputs` is all
-/// of them as one object and `capability` the name of the capability to be called.
+/// Name of an input of a gate that receives all inputs of the call as one object.
+const ALL_INPUTS: &str = "inputs";
+
+/// Name of an input of a gate that receives the name of the capability to be called.
+const GUARDED_CAPABILITY: &str = "capability";
+
+/// Returns why the two capabilities do not fit: the guarded one has an input of its own with the name of a reserved one,
+/// and the gate may mean either. A gate that declares both reserved inputs means these.
+pub(super) fn ambiguity(gate: &Capability, guarded: &Capability) -> Option<String> {
+    let reserved = [ALL_INPUTS, GUARDED_CAPABILITY];
+    if reserved.iter().all(|name| gate.inputs.contains_key(*name)) {
+        return None;
+    }
+    let is_own = |name: &&str| gate.inputs.contains_key(*name) && guarded.inputs.contains_key(*name);
+    let name = reserved.into_iter().find(is_own)?;
+    Some(format!(
+        "`{}` and its gate `{}` both declare the input `{name}`, of which it is not clear what the gate checks: declare \
+         both `{ALL_INPUTS}` (the inputs of the call) and `{GUARDED_CAPABILITY}` (the name of the guarded capability) \
+         in the gate, or rename the input",
+        guarded.id, gate.id
+    ))
+}
+
+/// Returns the inputs of a gate: the fields it declares, from the inputs of the call. If it declares them, `inputs` is
+/// all of them as one object and `capability` the name of the capability to be called, also for a call that has inputs
+/// with these names.
 fn gate_inputs(gate: &Capability, guarded: &str, inputs: &Map<String, Value>) -> Map<String, Value> {
     if gate.inputs.is_empty() {
         return inputs.clone();
     }
-    let input_value = |name: &String| match inputs.get(name) {
-        Some(value) => Some(value.clone()),
-        None if name == "inputs" => Some(Value::Object(inputs.clone())),
-        None if name == "capability" => Some(guarded.into()),
-        None => None,
+    let input_value = |name: &String| match name.as_str() {
+        ALL_INPUTS => Some(Value::Object(inputs.clone())),
+        GUARDED_CAPABILITY => Some(guarded.into()),
+        name => inputs.get(name).cloned(),
     };
     gate.inputs.keys().filter_map(|name| Some((name.clone(), input_value(name)?))).collect()
 }
 
-/// Returns the state of the gates of a step's capability; each is called before the step starts, sequentially, and again
-/// for other inputs.
+/// Returns the state of the gates of one call of a step, with the inputs of the call; each is called before the step
+/// starts, sequentially, and again for other inputs.
 ///
 /// # Errors
 /// Returns a failure of the step if a gate blocks it.
 pub(super) fn gates(
     context: StepContext<'_>,
-    plan: &Plan,
-    completed: &CompletedPaths,
+    progress: &Progress,
+    approvals: &Approvals,
     capability: &Capability,
     inputs: &Map<String, Value>,
 ) -> Result<Gates, Failure> {
+    let (plan, completed) = (&progress.plan, &progress.completed);
     let (mut warnings, mut refused) = (Vec::new(), None);
     for gate in &capability.safety.mandatory_pre_gates {
         let Some(gate_capability) = plan.capability(&gate.capability) else {
             let message = format!("the gate {} is not in the plan of this run", gate.capability);
             return Err(context.failure(CallFailure::InvalidConfiguration, message));
         };
+        if let Some(message) = ambiguity(gate_capability, capability) {
+            return Err(context.failure(CallFailure::InvalidConfiguration, message));
+        }
         let gate_inputs = gate_inputs(gate_capability, &capability.id, inputs);
         let path = gate_path(context.path, &gate.capability, &capability.id, &gate_inputs);
         if context.running.contains(&path) {
             return Ok(Gates::Running);
         }
-        let Some(part) = completed.parts.get(&path) else {
-            let (gate_inputs, obstacle) = match checked(gate_capability, gate_inputs.clone()) {
-                Ok(gate_inputs) => (gate_inputs, None),
-                Err(message) => (gate_inputs, Some(CallError::new(CallFailure::InvalidRequest, message))),
-            };
-            let mut call = ScheduledCall::unchecked(plan, path, Role::Gate, gate_capability, gate_inputs);
-            call.obstacle = obstacle;
-            return Ok(Gates::Call(Box::new(call)));
+        let part = completed.parts.get(&path);
+        let verdict = match (part, approvals.reason_at(context.path)) {
+            (Some(part), _) => answer(part),
+            // An earlier version called the gates with other inputs. They are called again when the run continues.
+            (None, Some(ApprovalReason::Gate { capability, reason })) if *capability == gate.capability => {
+                Err(reason.clone())
+            }
+            (None, Some(_)) => Ok(()),
+            (None, None) => {
+                let (gate_inputs, obstacle) = match checked(gate_capability, &gate_inputs) {
+                    Ok(gate_inputs) => (gate_inputs, None),
+                    Err(message) => (gate_inputs, Some(CallError::new(CallFailure::InvalidRequest, message))),
+                };
+                let mut call = ScheduledCall::new(plan, path, Role::Gate, gate_capability, gate_inputs);
+                call.obstacle = obstacle;
+                return Ok(Gates::Call(Box::new(call)));
+            }
         };
-        let Err(reason) = answer(part) else { continue };
+        let Err(reason) = verdict else { continue };
         let data = json!({"gate": gate.capability, "capability": capability.id, "reason": reason});
         let event = |kind: EventKind| NewEvent { kind, step: Some(context.path.to_owned()), data };
         match gate.on_fail {
@@ -111,7 +148,8 @@ pub(super) fn gates(
                 let message = format!("gate {} rejected {}: {reason}", gate.capability, capability.id);
                 let mut failure = context.failure(CallFailure::SafetyDenied, message);
                 failure.inputs.clone_from(inputs);
-                failure.code = part.produced().is_none().then_some("gate_execution_failure");
+                let has_failed = part.is_some_and(|part| part.produced().is_none());
+                failure.code = has_failed.then_some("gate_execution_failure");
                 return Err(failure);
             }
         }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::failure::Failure;
 use super::gates::{Gates, approval_reason, gates};
-use super::scheduled_call::{Role, ScheduledCall};
+use super::scheduled_call::{Role, ScheduledCall, checked_at};
 use super::scheduler::{Expansion, Scheduler, StepContext, engine_log, part_path};
 use skills_skill::contract::Capability;
 
@@ -33,8 +33,8 @@ impl Scheduler {
             return Ok(false);
         }
         let capability = context.capability(&self.progress.plan, capability)?;
-        let call =
-            ScheduledCall::checked(&self.progress.plan, path, Role::Item, &capability, calls[index].clone())?;
+        let inputs = calls[index].clone();
+        let call = ScheduledCall::new(&self.progress.plan, path, Role::Item, &capability, inputs);
         self.prompt(call, None, context, out)
     }
 
@@ -67,22 +67,22 @@ impl Scheduler {
             }
         }
         let capability = context.capability(&self.progress.plan, capability)?;
-        let inputs = self.progress.frames.inputs(context, &Map::new())?;
-        let (warnings, refused) =
-            match gates(context, &self.progress.plan, &self.progress.completed, &capability, &inputs)? {
-                Gates::Call(call) => return self.prompt(*call, None, context, out),
-                Gates::Running => return Ok(false),
-                Gates::Degraded(event) => {
-                    out.events.push(event);
-                    let last = rounds.checked_sub(1);
-                    let last = last.and_then(|last| self.progress.completed.produced(context.path, last));
-                    let last = last.cloned().unwrap_or_default();
-                    return self.progress.finish(context, &last, false, out);
-                }
-                Gates::Passed(warnings, refused) => (warnings, refused),
-            };
+        let inputs = checked_at(&path, &capability, &self.progress.frames.inputs(context, &Map::new())?)?;
+        let (warnings, refused) = match gates(context, &self.progress, &self.approvals, &capability, &inputs)?
+        {
+            Gates::Call(call) => return self.prompt(*call, None, context, out),
+            Gates::Running => return Ok(false),
+            Gates::Degraded(event) => {
+                out.events.push(event);
+                let last = rounds.checked_sub(1);
+                let last = last.and_then(|last| self.progress.completed.produced(context.path, last));
+                let last = last.cloned().unwrap_or_default();
+                return self.progress.finish(context, &last, false, out);
+            }
+            Gates::Passed(warnings, refused) => (warnings, refused),
+        };
         let human = approval_reason(refused, &capability);
-        let mut call = ScheduledCall::checked(&self.progress.plan, path, Role::Round, &capability, inputs)?;
+        let mut call = ScheduledCall::new(&self.progress.plan, path, Role::Round, &capability, inputs);
         // Those of the first round were recorded when the step started.
         if rounds > 0 {
             call.notes = warnings;
@@ -114,13 +114,8 @@ impl Scheduler {
             let path = part_path(context.path, index);
             if !self.progress.completed.contains(&path) && !context.running.contains(&path) {
                 let capability = context.capability(&self.progress.plan, capability)?;
-                let call = ScheduledCall::checked(
-                    &self.progress.plan,
-                    path,
-                    Role::Branch,
-                    &capability,
-                    inputs.clone(),
-                )?;
+                let inputs = inputs.clone();
+                let call = ScheduledCall::new(&self.progress.plan, path, Role::Branch, &capability, inputs);
                 changed |= self.prompt(call, None, context, out)?;
             }
         }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::gates::ambiguity;
 use skills_base::canonical::digest_of;
 use skills_skill::Severity;
 use skills_skill::contract::expression::Expr;
@@ -65,9 +66,10 @@ pub enum PlanProblem {
         /// What there is too much of, the step that runs most of it, and the limit.
         message: String,
     },
-    /// The step does not support the control flow.
+    /// The step does not support the control flow, or a gate does not fit its capability.
     #[error("{step}: {message}")]
     Unfit {
+        /// The step, or the guarded capability.
         step: String,
         /// What is unsupported, and what to do.
         message: String,
@@ -129,6 +131,7 @@ impl Plan {
         for (_, nested) in nesting.contracts() {
             closure.contract(nested);
         }
+        closure.gates();
         let Closure { capabilities, problems, .. } = closure;
         if !problems.is_empty() {
             return Err(PlanError { problems });
@@ -346,6 +349,21 @@ impl Closure<'_> {
         }
     }
 
+    /// Checks that each gate fits the capabilities that it guards.
+    fn gates(&mut self) {
+        let mut found = Vec::new();
+        for guarded in self.capabilities.values() {
+            for gate in &guarded.safety.mandatory_pre_gates {
+                let gate = self.capabilities.get(&gate.capability);
+                let message = gate.and_then(|gate| ambiguity(gate, guarded));
+                found.extend(message.map(|message| PlanProblem::Unfit { step: guarded.id.clone(), message }));
+            }
+        }
+        for problem in found {
+            self.note(problem);
+        }
+    }
+
     fn note(&mut self, problem: PlanProblem) {
         if self.problems.len() < MAX_PROBLEMS && !self.problems.contains(&problem) {
             self.problems.push(problem);
@@ -416,6 +434,25 @@ mod tests {
         };
         let first = contract("id: g\nversion: 1.0.0\nsteps:\n  - {id: s, uses: c0}\n");
         assert_eq!(Plan::pin(&first, &|_| None, &find, None).unwrap().capabilities.len(), LENGTH);
+    }
+
+    #[test]
+    fn a_gate_whose_input_could_mean_two_values_is_refused() {
+        let guarded = "id: a.go\nversion: 1.0.0\ninputs: {inputs: object, capability: string}\n\
+                       safety: {mandatory_pre_gates: [{capability: a.check, on_fail: block}]}\n";
+        let first = contract("id: g\nversion: 1.0.0\nsteps:\n  - {id: s, uses: a.go}\n");
+        for (inputs, is_refused) in [
+            ("inputs: object, capability: string", false),
+            ("method: string", false),
+            ("inputs: object", true),
+            ("capability: string", true),
+        ] {
+            let gate = format!("id: a.check\nversion: 1.0.0\ninputs: {{{inputs}}}\n");
+            let find = |id: &str| Some(capability(if id == "a.check" { gate.as_str() } else { guarded }));
+            let problems = Plan::pin(&first, &|_| None, &find, None).err().map(|error| error.to_string());
+            assert_eq!(problems.is_some(), is_refused, "{problems:?}");
+            assert!(problems.is_none_or(|text| text.contains("both declare the input")));
+        }
     }
 
     #[test]

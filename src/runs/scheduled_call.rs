@@ -52,20 +52,9 @@ pub(super) struct ScheduledCall {
 }
 
 impl ScheduledCall {
-    /// Builds a call with checked inputs; retry and timeout are those of the step and the steps it is nested in.
-    pub fn checked(
-        plan: &Plan,
-        path: String,
-        role: Role,
-        capability: &Arc<Capability>,
-        inputs: Map<String, Value>,
-    ) -> Result<Self, Failure> {
-        let inputs = checked(capability, inputs)
-            .map_err(|message| Failure::before(&path, CallFailure::InvalidRequest, message))?;
-        Ok(Self::unchecked(plan, path, role, capability, inputs))
-    }
-
-    pub fn unchecked(
+    /// Builds a call with inputs that were checked; retry and timeout are those of the step and the steps it is nested
+    /// in.
+    pub fn new(
         plan: &Plan,
         path: String,
         role: Role,
@@ -141,16 +130,28 @@ pub fn gate_digest(step: &str, capability: &str, inputs: &Value) -> String {
     digest_of(&json!({"step": step, "capability": capability, "inputs": inputs}))
 }
 
-/// Checks inputs against the declaration of a capability; one that declares none accepts everything.
+/// Returns inputs as a capability declares them, with its defaults; one that declares none accepts everything.
 pub(super) fn checked(
     capability: &Capability,
-    inputs: Map<String, Value>,
+    inputs: &Map<String, Value>,
 ) -> Result<Map<String, Value>, String> {
     if capability.inputs.is_empty() {
-        return Ok(inputs);
+        return Ok(inputs.clone());
     }
-    check_inputs(&capability.inputs, &inputs)
+    check_inputs(&capability.inputs, inputs)
         .map_err(|problems| format!("inputs of {}: {}", capability.id, sentence(&problems)))
+}
+
+/// Like [`checked`], for the call at a path.
+///
+/// # Errors
+/// Returns the failure of the call.
+pub(super) fn checked_at(
+    path: &str,
+    capability: &Capability,
+    inputs: &Map<String, Value>,
+) -> Result<Map<String, Value>, Failure> {
+    checked(capability, inputs).map_err(|message| Failure::before(path, CallFailure::InvalidRequest, message))
 }
 
 /// Joins the problems of fields into one sentence.

@@ -195,7 +195,7 @@ impl Scheduler {
         if !progress.active.contains_key(context.path) {
             progress.frames.targets_are_free(context)?;
         }
-        let work = StepCalls::of(context, &progress.plan, &progress.frames)?;
+        let work = StepCalls::of(context, &progress.plan, &progress.frames, &progress.completed)?;
         if let StepCalls::Foreach { calls, capability } = &work
             && calls.is_empty()
         {
@@ -205,10 +205,11 @@ impl Scheduler {
         if progress.reopen(context.path, &work, work_digest.as_deref()) {
             return Ok(true);
         }
-        let (mut warnings, mut refusals) = (Vec::new(), BTreeMap::new());
+        let (mut warnings, mut refusals) = (Vec::<NewEvent>::new(), BTreeMap::new());
+        let mut known_warnings = HashSet::new();
         let is_complete = |index| self.progress.completed.contains(&part_path(context.path, index));
-        for (capability, inputs) in work.gated(is_complete) {
-            match gates(context, &self.progress.plan, &self.progress.completed, &capability, &inputs)? {
+        for (capability, inputs) in work.left(is_complete) {
+            match gates(context, &self.progress, &self.approvals, capability, inputs)? {
                 Gates::Call(call) => return self.prompt(*call, None, context, out),
                 Gates::Running => return Ok(false),
                 Gates::Degraded(event) => {
@@ -217,18 +218,21 @@ impl Scheduler {
                     return Ok(true);
                 }
                 Gates::Passed(more, refused) => {
-                    warnings.extend(more);
-                    refusals.insert(capability.id.clone(), refused);
+                    // One for all items about which the gate says the same.
+                    let is_new = |event: &NewEvent| known_warnings.insert(event.data.to_string());
+                    warnings.extend(more.into_iter().filter(is_new));
+                    if let Some(why) = refused {
+                        refusals.entry(capability.id.clone()).or_insert(why);
+                    }
                 }
             }
         }
-        let human = |capability: &Capability| {
-            approval_reason(refusals.get(&capability.id).cloned().flatten(), capability)
-        };
+        let human =
+            |capability: &Capability| approval_reason(refusals.get(&capability.id).cloned(), capability);
         let (kind, digest) = match work {
             StepCalls::Single { capability, inputs } => {
                 let (plan, path) = (&self.progress.plan, context.path.to_owned());
-                let mut call = ScheduledCall::checked(plan, path, Role::Call, &capability, inputs)?;
+                let mut call = ScheduledCall::new(plan, path, Role::Call, &capability, inputs);
                 call.notes = warnings;
                 let human = human(&capability);
                 return self.prompt(call, human, context, out);

@@ -145,6 +145,28 @@ async fn failed_run_continues_with_corrected_inputs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn null_restores_the_default_of_a_corrected_input() {
+    let place = TestHome::new();
+    let file = "skills/upload/skill.yaml";
+    let text = std::fs::read_to_string(place.path(file)).unwrap();
+    let with_folder = "inputs:\n  folder: {type: string, default: inbox}\n  name:";
+    place.write(file, &text.replace("inputs:\n  name:", with_folder));
+    let core = place.open().await;
+    let failed = run(&core, "upload", json!({ "name": "wrong.csv", "folder": "other" })).await;
+    assert_eq!(core.run(&failed.id.0).await.unwrap().run.inputs["folder"], "other");
+    let resume = RunCommand::Resume {
+        checkpoint: None,
+        inputs: Some(object(json!({ "name": "right.csv", "folder": null }))),
+        despite_change: false,
+        by: None,
+    };
+    send_command(&core, &failed, resume).await.unwrap();
+    wait_for_completion(&core, &failed.id.0).await;
+    let done = core.run(&failed.id.0).await.unwrap().run;
+    assert_eq!(done.inputs, json!({ "name": "right.csv", "folder": "inbox" }));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn contract_edit_during_a_wait_is_reported() {
     let place = TestHome::new();
     let core = place.open().await;

@@ -13,6 +13,7 @@
 //! | `list.unique` | `records`, `key_fields` (none: the whole record) | `records` (first of each), `duplicates` |
 //! | `value.compare` | `left`, `operator` (`== != < <= > >= in`), `right` | `holds`, and the same as `allowed`, so that it can serve as a gate |
 
+use std::cmp::Ordering;
 use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
@@ -246,23 +247,25 @@ fn unique(arguments: &Map<String, Value>) -> Result<Value, String> {
 fn compare(arguments: &Map<String, Value>) -> Result<Value, String> {
     let get = |name: &str| arguments.get(name).ok_or_else(|| format!("`{name}` is missing"));
     let (left, right, operator) = (get("left")?, get("right")?, text(arguments, "operator")?);
-    let order = || {
-        match (left, right) {
-            (Value::Number(a), Value::Number(b)) => a.as_f64().partial_cmp(&b.as_f64()),
-            (Value::String(a), Value::String(b)) => Some(a.cmp(b)),
-            _ => None,
-        }
-        .ok_or_else(|| format!("{} and {} cannot be compared", kind(left), kind(right)))
+    let ordering = match (left, right) {
+        (Value::Number(a), Value::Number(b)) => a.as_f64().partial_cmp(&b.as_f64()),
+        (Value::String(a), Value::String(b)) => Some(a.cmp(b)),
+        _ => None,
     };
-    let same = match (left.as_f64(), right.as_f64()) {
-        (Some(a), Some(b)) if left.is_number() && right.is_number() => {
-            a.to_bits() == b.to_bits() || left == right
+    let incomparable = || format!("{} and {} cannot be compared", kind(left), kind(right));
+    let order = || ordering.ok_or_else(incomparable);
+    let is_same = || {
+        let is_structure = |value: &Value| value.is_array() || value.is_object();
+        let are_null = left.is_null() || right.is_null();
+        // Otherwise a list would differ from the values in it, and a gate would allow a list of refused values.
+        if !are_null && (is_structure(left) || is_structure(right)) && kind(left) != kind(right) {
+            return Err(incomparable());
         }
-        _ => left == right,
+        Ok(left == right || order().is_ok_and(Ordering::is_eq))
     };
     let is_true = match operator {
-        "==" => same,
-        "!=" => !same,
+        "==" => is_same()?,
+        "!=" => !is_same()?,
         "<" => order()?.is_lt(),
         "<=" => order()?.is_le(),
         ">" => order()?.is_gt(),
@@ -347,6 +350,19 @@ mod tests {
             run("value.compare", json!({"left": "b", "operator": "in", "right": ["a"]}))["allowed"],
             false
         );
+        for (left, right, is_same) in [
+            (json!(2), json!(2.0), true),
+            (json!(0), json!(-0.0), true),
+            (json!(["a"]), json!(["a"]), true),
+            (json!(["a"]), json!(null), false),
+            (json!("2"), json!(2), false),
+        ] {
+            let compared = |operator: &str| {
+                let request = json!({"left": left, "operator": operator, "right": right});
+                run("value.compare", request)["holds"].clone()
+            };
+            assert_eq!((compared("=="), compared("!=")), (json!(is_same), json!(!is_same)), "{left} {right}");
+        }
     }
 
     #[test]
@@ -356,6 +372,16 @@ mod tests {
             ("json.merge", json!({"records": [1]}), "`records.0` is a number"),
             ("json.rename", json!({"record": {"a": 1, "b": 2}, "mapping": {"a": "b"}}), "two fields"),
             ("value.compare", json!({"left": [], "operator": "<", "right": 1}), "cannot be compared"),
+            (
+                "value.compare",
+                json!({"left": ["a", "b"], "operator": "!=", "right": "a"}),
+                "cannot be compared",
+            ),
+            (
+                "value.compare",
+                json!({"left": "a", "operator": "==", "right": {"a": 1}}),
+                "cannot be compared",
+            ),
             ("value.compare", json!({"left": 1, "operator": "~", "right": 1}), "expected =="),
             ("text.split", json!({"text": "a", "separator": ""}), "empty"),
             ("json.parse", json!({"text": "{"}), "not JSON"),

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::Capabilities;
 use crate::binding::request;
+use crate::gates::ambiguity;
 use skills_skill::contract::{Binding, Capability};
 use skills_skill::{Finding, Severity};
 
@@ -63,18 +64,21 @@ pub(super) fn references(catalog: &mut Capabilities) {
             ));
         }
         for gate in &capability.safety.mandatory_pre_gates {
-            if !catalog.declared.contains_key(&gate.capability) {
-                found.push(file_finding(
-                    "capability-gate",
-                    Severity::Error,
-                    &capability.location,
+            let (message, help) = match catalog.declared.get(&gate.capability) {
+                None => (
                     format!(
                         "`{}` has the gate `{}`, which is not declared, so it cannot run",
                         capability.id, gate.capability
                     ),
                     format!("Add capabilities/{}.yaml and a binding for it", gate.capability),
-                ));
-            }
+                ),
+                Some(declared) => match ambiguity(declared, capability) {
+                    None => continue,
+                    Some(message) => (message, "Change the inputs of one of the two capabilities".to_owned()),
+                },
+            };
+            let (code, file) = ("capability-gate", &capability.location);
+            found.push(file_finding(code, Severity::Error, file, message, help));
         }
     }
     found.sort_by(|a, b| (&a.file, &a.code).cmp(&(&b.file, &b.code)));

@@ -105,6 +105,22 @@ fn dangling_references_are_distinguished() {
 }
 
 #[test]
+fn a_gate_whose_input_could_mean_two_values_is_found() {
+    let dir = registry(&[
+        (
+            "capabilities/text.send.yaml",
+            "id: text.send\ninputs: {inputs: object}\n\
+             safety: {mandatory_pre_gates: [{capability: text.gate, on_fail: block}]}\n",
+        ),
+        ("capabilities/text.gate.yaml", "id: text.gate\ninputs: {inputs: object}\n"),
+    ]);
+    let catalog = Capabilities::load(&[place(dir.path())]);
+    let found: Vec<_> = catalog.findings().iter().filter(|f| f.code == "capability-gate").collect();
+    assert_eq!(found.len(), 1);
+    assert!(found[0].message.contains("both declare the input `inputs`"), "{}", found[0].message);
+}
+
+#[test]
 fn a_link_out_of_the_registry_is_not_followed() {
     let outside = registry(&[("secret.yaml", CAPABILITY)]);
     let dir = registry(&[("capabilities/readme.md", "")]);

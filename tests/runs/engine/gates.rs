@@ -1,6 +1,6 @@
 //! Gates before a step: every outcome, and what an approval covers.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use skills_model::{Command, RunState, Verdict};
 use skills_runs::ExecutionEnd;
 use skills_store::StepStatus;
@@ -429,4 +429,150 @@ steps:
     completed(&bench.work(&run).await);
     assert_eq!(bench.status(&run, "send").await, Some(StepStatus::Skipped));
     assert!(bench.fake.made().iter().all(|call| call.inputs["amount"] != 900));
+}
+
+/// A capability whose environment is production unless stated otherwise, which its gate rejects.
+fn deploying(safety: Value) -> Bench {
+    let mut bench = Bench::new();
+    let env = json!({"type": "string", "required": false, "description": null, "default": "production",
+        "enum": []});
+    bench.declare("x.deploy", json!({"inputs": {"env": env}, "safety": safety}));
+    bench.fake.on("env.check", |made| Ok(json!({"allowed": made.inputs["env"] != "production"})));
+    bench
+}
+
+/// A contract of one step that deploys.
+fn deployment(uses: &str, config: &str) -> String {
+    format!(
+        "
+id: demo.deploy
+inputs: {{ env: {{ type: string }}, all: {{ type: array }} }}
+steps:
+  - {{ id: go, uses: {uses}, input: {{ env: inputs.env }}, config: {{ {config} }} }}
+"
+    )
+}
+
+const FOREACH: &str = "foreach: { items: inputs.all, as: item }";
+const SCATTER: &str = "scatter: { capabilities: [x.deploy, x.log], merge: collect }";
+
+#[tokio::test]
+async fn gates_see_default_inputs() {
+    let while_true = "while: { condition: 'true', max_iterations: 2 }";
+    for (uses, config) in [("x.deploy", ""), ("x.deploy", FOREACH), ("x.deploy", while_true), ("_", SCATTER)]
+    {
+        for inputs in [json!({"all": [1]}), json!({"all": [1], "env": null})] {
+            let bench =
+                deploying(json!({"mandatory_pre_gates": [{"capability": "env.check", "on_fail": "block"}]}));
+            let (_, executed) = bench.run(&deployment(uses, config), inputs).await;
+            assert_eq!(failed(&executed).0, "safety_denied", "{config}");
+            let calls: Vec<_> = bench.fake.made().into_iter().map(|made| (made.step, made.inputs)).collect();
+            assert_eq!(calls, [("go~gate:env.check".to_owned(), json!({"env": "production"}))], "{config}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn approvals_show_default_inputs() {
+    let called = json!({"env": "production"});
+    for (uses, config, shown) in
+        [("x.deploy", FOREACH, json!([called, called])), ("_", SCATTER, called.clone())]
+    {
+        let bench = deploying(json!({"requires_confirmation": true}));
+        let (run, executed) = bench.run(&deployment(uses, config), json!({"all": [1, 2], "env": null})).await;
+        assert_eq!(pending_step(&executed).1, json!("confirmation"));
+        let at = bench.engine.at_gate(&run).await.unwrap().unwrap();
+        assert_eq!(at.inputs, shown, "{config}");
+        bench.approve(&run).await;
+        completed(&bench.work(&run).await);
+        let deployed: Vec<_> =
+            bench.fake.made().into_iter().filter(|made| made.capability == "x.deploy").collect();
+        assert!(deployed.iter().all(|made| made.inputs == called), "{deployed:?}");
+    }
+}
+
+#[tokio::test]
+async fn gates_check_each_item_of_a_foreach() {
+    let people = json!({"people": ["ana", "mallory", "ana", "eve"]});
+    for on_fail in ["block", "require_human", "degrade", "warn"] {
+        let bench = gated(on_fail);
+        // A list would differ from the refused values that it contains.
+        bench.fake.on("pii.detect", |made| {
+            let to = &made.inputs["to"];
+            Ok(json!({"allowed": *to != "mallory" && *to != "eve", "reason": "blocked"}))
+        });
+        let (run, executed) = bench.run(LETTERS, people.clone()).await;
+        let gates = bench.fake.count("send~gate:pii.detect");
+        match on_fail {
+            "block" => assert_eq!((failed(&executed).0.as_str(), gates), ("safety_denied", 2)),
+            "degrade" => {
+                completed(&executed);
+                assert_eq!(bench.status(&run, "send").await, Some(StepStatus::Skipped));
+            }
+            "warn" => {
+                completed(&executed);
+                let kinds = bench.kinds(&run, "send").await;
+                let warnings = kinds.iter().filter(|kind| *kind == "gate.warned").count();
+                assert_eq!((gates, warnings, bench.fake.count("send[3]")), (3, 1, 1), "{kinds:?}");
+            }
+            _ => {
+                let why = json!({"gate": {"capability": "pii.detect", "reason": "blocked"}});
+                assert_eq!(pending_step(&executed), ("send".into(), why));
+                let at = bench.engine.at_gate(&run).await.unwrap().unwrap();
+                assert_eq!(at.inputs.as_array().unwrap().len(), 4, "one question about all");
+                bench.approve(&run).await;
+                completed(&bench.work(&run).await);
+                assert_eq!((bench.fake.count("send~gate:pii.detect"), bench.fake.count("send[1]")), (3, 1));
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_question_remains_decidable_if_its_gates_were_called_with_other_inputs() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut bench = Bench::on_disk(dir.path());
+    bench.declare(
+        "mail.send",
+        json!({"safety": {"mandatory_pre_gates": [
+            {"capability": "x.first", "on_fail": "block"}, {"capability": "pii.detect", "on_fail": "require_human"}]}}),
+    );
+    bench.fake.on("x.first", |_| Ok(json!({"allowed": true})));
+    let (run, executed) = bench.run(LETTERS, json!({"people": ["ana", "ben"]})).await;
+    assert_eq!(pending_step(&executed).0, "send");
+    let before = bench.engine.at_gate(&run).await.unwrap().unwrap();
+    // An earlier version called the gates once for both items: there is no answer for either.
+    let other = rusqlite::Connection::open(dir.path().join("runs.db")).unwrap();
+    let edited = other.execute("UPDATE steps SET superseded = 1 WHERE step LIKE '%~gate:%'", []).unwrap();
+    assert_eq!(edited, 4);
+    assert_eq!(bench.engine.at_gate(&run).await.unwrap(), Some(before));
+    bench.approve(&run).await;
+    completed(&bench.work(&run).await);
+    assert_eq!((bench.fake.count("send~gate:x.first"), bench.fake.count("send[1]")), (4, 1));
+}
+
+#[tokio::test]
+async fn reserved_inputs_of_a_gate_cannot_be_replaced() {
+    let field = |kind: &str| json!({"type": kind, "required": false, "description": null, "default": null, "enum": []});
+    let reserved = json!({"inputs": field("object"), "capability": field("string")});
+    for declared in [
+        json!({}),
+        json!({"method": field("string"), "inputs": field("object"), "capability": field("string")}),
+    ] {
+        let mut bench = Bench::new();
+        let gates = json!({"mandatory_pre_gates": [{"capability": "x.check", "on_fail": "block"}]});
+        bench.declare("x.call", json!({"inputs": declared, "safety": gates}));
+        bench.declare("x.check", json!({"inputs": reserved.clone()}));
+        bench.fake.on("x.check", |_| Ok(json!({"allowed": true})));
+        let text = "
+id: demo.call
+inputs: { object: { type: object } }
+steps:
+  - { id: go, uses: x.call, input: { method: delete, inputs: inputs.object, capability: harmless } }
+";
+        completed(&bench.run(text, json!({"object": {}})).await.1);
+        let made = bench.fake.made();
+        assert_eq!(made[0].inputs, json!({"inputs": made[1].inputs, "capability": "x.call"}));
+        assert_eq!(made[1].inputs["method"], "delete");
+    }
 }

@@ -326,6 +326,13 @@ impl Commands {
             .map(|corrected| join_inputs(&plan, run, corrected))
             .transpose()?
             .unwrap_or_default();
+        // As at the launch, null stands for the default.
+        let inputs = inputs.map(|mut corrected| {
+            for (name, value) in &mut corrected {
+                *value = joined.get(name).cloned().unwrap_or_default();
+            }
+            corrected
+        });
         if !despite_change {
             self.ensure_skill_unchanged(run, &plan).await?;
         }
@@ -648,7 +655,7 @@ async fn ensure_checkpoint_exists(runtime: &RunRuntime, run: &RunRecord, number:
     }
 }
 
-/// Returns the inputs of a run merged with the corrections.
+/// Returns the inputs of a run merged with the corrections, as its contract declares them: with its defaults.
 ///
 /// # Errors
 /// Returns `invalid_request` if they are not valid for the contract of the run.
@@ -660,6 +667,5 @@ fn join_inputs(
     let mut joined = run.inputs.as_object().cloned().unwrap_or_default();
     joined.extend(corrected.clone());
     check_inputs(&plan.contract.inputs, &joined)
-        .map_err(|problems| launch::inputs_error(&run.skill_id, &problems))?;
-    Ok(joined)
+        .map_err(|problems| launch::inputs_error(&run.skill_id, &problems))
 }
