@@ -950,7 +950,7 @@ fn undiscovered_bundle(
         let entry = ClientViewEntry { skill_id: id.clone(), state, help, setting: None, assumed };
         ClientBundle { entry, why: Some(why) }
     };
-    let aliases = catalog.aliases.iter().filter(|alias| alias.same_as == location);
+    let aliases = catalog.aliases_of(location);
     let paths: Vec<&Path> =
         std::iter::once(location).chain(aliases.map(|alias| alias.location.as_path())).collect();
     for place in places {

@@ -12,8 +12,9 @@ use skills_skill::is_main_file;
 pub(super) fn apply(tree: &mut Tree, paths: &BTreeSet<PathBuf>, scan: &Scan<'_>) {
     revisit_roots(tree, scan);
     let mut places = BTreeSet::new();
+    let mounts = mounts(tree);
     for path in paths {
-        images(tree, path, &mut places);
+        images(&mounts, path, &mut places);
     }
     let mut bundles: BTreeSet<Key> = BTreeSet::new();
     let mut folders: BTreeSet<Key> = BTreeSet::new();
@@ -114,10 +115,11 @@ fn revisit_roots(tree: &mut Tree, scan: &Scan<'_>) {
     }
 }
 
-/// Collects the paths in the roots that correspond to a watched path: a folder that two roots contain is watched once.
-fn images(tree: &Tree, path: &Path, out: &mut BTreeSet<Key>) {
-    let mounts: Vec<(usize, &Path, &Path)> = tree
-        .roots
+/// A root and the path and real path of the root, or of a link in it that a walk follows.
+type Mount<'t> = (usize, &'t Path, &'t Path);
+
+fn mounts(tree: &Tree) -> Vec<Mount<'_>> {
+    tree.roots
         .iter()
         .enumerate()
         .filter_map(|(index, root)| Some((index, root.spec.path.as_path(), root.real.as_deref()?)))
@@ -127,14 +129,18 @@ fn images(tree: &Tree, path: &Path, out: &mut BTreeSet<Key>) {
                 .filter(|(_, to)| tree.is_skipped(to))
                 .map(|((r, l), to)| (*r, &**l, to.as_path())),
         )
-        .collect();
+        .collect()
+}
+
+/// Collects the paths in the roots that correspond to a watched path: a folder that two roots contain is watched once.
+fn images(mounts: &[Mount<'_>], path: &Path, out: &mut BTreeSet<Key>) {
     let below = |base: &Path, rest: &Path| {
         if rest.as_os_str().is_empty() { base.to_owned() } else { base.join(rest) }
     };
-    for (_, watched, real) in &mounts {
+    for (_, watched, real) in mounts {
         let Ok(rest) = path.strip_prefix(watched) else { continue };
         let real = below(real, rest);
-        for (root, lexical, base) in &mounts {
+        for (root, lexical, base) in mounts {
             if let Ok(rest) = real.strip_prefix(base)
                 && !passes_skipped(rest)
             {

@@ -295,6 +295,10 @@ impl Tree {
 
     /// Returns whether a real path inside of the roots is in a folder that walks skip.
     pub fn is_skipped(&self, real: &Path) -> bool {
+        // Most paths pass no such folder at all.
+        if !passes_skipped(real) {
+            return false;
+        }
         let rests = self.roots.iter().filter_map(|root| real.strip_prefix(root.real.as_ref()?).ok());
         let mut rests = rests.peekable();
         rests.peek().is_some() && rests.all(passes_skipped)
