@@ -60,7 +60,7 @@ impl Watch {
         };
         let mut requested: HashMap<PathBuf, Key> = HashMap::new();
         self.live = tree.roots.iter().map(|root| !is_silent(&root.spec.path, mounts)).collect();
-        let links = links_into_skipped(tree);
+        let links = followed_links(tree);
         for (root, path) in tree.folders.keys() {
             if self.live[*root] {
                 let real = real_path(tree, &links, *root, path);
@@ -127,10 +127,10 @@ impl Watch {
     }
 }
 
-/// Returns the targets of the links that walks follow, by root and path.
-fn links_into_skipped(tree: &Tree) -> HashMap<(usize, &OsStr), &Path> {
-    let links = tree.links.iter().filter(|(_, to)| tree.is_skipped(to));
-    links.map(|((root, link), to)| ((*root, link.as_os_str()), to.as_path())).collect()
+/// Returns the targets of the links that walks followed, by root and path.
+fn followed_links(tree: &Tree) -> HashMap<(usize, &OsStr), &Path> {
+    let followed = tree.links_into_skipped().filter(|(.., is_followed)| *is_followed);
+    followed.map(|((root, link), to, _)| ((*root, link.as_os_str()), to)).collect()
 }
 
 /// Returns the real path of a folder found by a walk: only links into skipped folders are followed.
