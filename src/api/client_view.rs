@@ -15,6 +15,7 @@ use super::client_roots::{
     CHECK_PERMISSIONS, ClientFolder, FoundSkillFile, Missed, SKILL_FILE, ScannedLinks, places,
 };
 use super::client_settings::{ClientSettings, Level, Selected};
+use super::types::MAX_NAMED_FILES;
 use super::why::{defect, rejection_cause};
 use super::{AssumedFolder, ClientViewEntry, ClientViewState, ForeignBundle, user_invocable};
 use skills_base::files;
@@ -725,15 +726,35 @@ fn resolve_same_names(candidates: &mut [Candidate<'_>], profile: &Profile) -> Ha
 
 /// Marks skills with the same name of which an undefined one is listed. Two paths to one file do not differ.
 fn mark_undefined(candidates: &mut [Candidate<'_>], same: &[usize]) {
+    let named = first_of_each_file(candidates, same);
     let others_of = |of: usize| -> Vec<PathBuf> {
-        let others = same.iter().map(|at| &candidates[*at].found);
+        let others = named.iter().map(|at| &candidates[*at].found);
         let others = others.filter(|other| other.real != candidates[of].found.real);
-        others.map(|other| other.file.clone()).collect()
+        others.take(MAX_NAMED_FILES).map(|other| other.file.clone()).collect()
     };
     let others: Vec<(usize, Vec<PathBuf>)> = same.iter().map(|at| (*at, others_of(*at))).collect();
     for (at, others) in others.into_iter().filter(|(_, others)| !others.is_empty()) {
         candidates[at].state = ClientViewState::Either(others);
     }
+}
+
+/// Returns as many of the skills as are sufficient to name the others of each one: the first paths to the first files.
+fn first_of_each_file(candidates: &[Candidate<'_>], same: &[usize]) -> Vec<usize> {
+    let mut files: HashMap<&Path, usize> = HashMap::new();
+    let mut first = Vec::new();
+    for at in same {
+        let real = candidates[*at].found.real.as_path();
+        // One file more than are named: that of the skill itself is not.
+        if files.len() > MAX_NAMED_FILES && !files.contains_key(real) {
+            continue;
+        }
+        let paths = files.entry(real).or_default();
+        *paths += 1;
+        if *paths <= MAX_NAMED_FILES {
+            first.push(*at);
+        }
+    }
+    first
 }
 
 /// Marks skills that only users can invoke, and skills that require a matching file: they keep their names but are not
@@ -958,7 +979,7 @@ fn undiscovered_bundle(
         let entry = ClientViewEntry { skill_id: id.clone(), state, help, setting: None, assumed };
         ClientBundle { entry, why: Some(why) }
     };
-    let aliases = catalog.aliases.iter().filter(|alias| alias.same_as == location);
+    let aliases = catalog.aliases_of(location);
     let paths: Vec<&Path> =
         std::iter::once(location).chain(aliases.map(|alias| alias.location.as_path())).collect();
     for place in places {

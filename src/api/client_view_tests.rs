@@ -408,6 +408,37 @@ fn second_path_to_a_listed_file_is_not_a_skill_that_is_not_listed() {
 }
 
 #[test]
+fn many_skills_with_one_name_have_a_few_paths_each() {
+    let home = Home::new();
+    let others_of = |one: &ForeignBundle| match &one.state {
+        ClientViewState::Either(others) => others.clone(),
+        _ => Vec::new(),
+    };
+    let profile = client::profile("opencode").unwrap();
+    let others = || -> Vec<Vec<PathBuf>> {
+        let (config, files) = (home.config(), SkillFiles::default());
+        let catalog = Catalog::default();
+        let view = compute_view(profile, &catalog, &config, &files, &ClientSettings::default());
+        view.foreign.iter().map(others_of).collect()
+    };
+    let text = |others: &[PathBuf]| crate::other_files(others, ", ", |path| path.display().to_string());
+    for number in 10..15 {
+        home.skill(&format!("repo/.agents/skills/p{number}/s"), "s");
+    }
+    let few = others();
+    assert_eq!(few.iter().map(Vec::len).collect::<Vec<_>>(), [4; 5]);
+    assert!(text(&few[0]).ends_with("/s/SKILL.md, 1 more"), "{}", text(&few[0]));
+    for number in 15..60 {
+        home.skill(&format!("repo/.agents/skills/p{number}/s"), "s");
+    }
+    let many = others();
+    assert_eq!(many.iter().map(Vec::len).collect::<Vec<_>>(), [16; 50]);
+    let shown = text(&many[0]);
+    assert!(shown.ends_with("/s/SKILL.md, at least 13 more"), "{shown}");
+    assert_eq!(shown.matches("SKILL.md").count(), 3);
+}
+
+#[test]
 fn skill_found_only_by_the_client_has_its_state() {
     let home = Home::new();
     home.skill("repo/skills/pdf", "pdf");

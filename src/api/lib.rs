@@ -159,7 +159,7 @@ pub use trust::TrustSubject;
 pub use types::{
     AssumedFolder, ClientView, ClientViewEntry, ClientViewState, Connection, ConnectionState, Diagnostics,
     Event, FileContent, FileEntry, FileText, ForeignBundle, IndexProgress, LevelTokens, ListFilter,
-    LoadState, OperationCount, SkillDetail, SkillList, SkillSummary,
+    LoadState, OperationCount, SkillDetail, SkillList, SkillSummary, other_files,
 };
 pub use visibility::{
     Visibility, VisibilityCell, VisibilityClient, VisibilityReport, VisibilityRequest, VisibilityRow,

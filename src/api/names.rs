@@ -68,12 +68,7 @@ pub fn resolve(catalog: &Catalog, requested: &str, place: Option<&Path>) -> Resu
         return Err(Error::new(Code::InvalidConfiguration, message).of_rejected_skill(&refusal.id));
     }
     // A folder that is a link to a skill's folder contains that skill, under its own name.
-    let linked = |alias: &&skills_registry::Alias| {
-        alias.location.parent().and_then(Path::file_name).is_some_and(|name| name == requested)
-    };
-    if let Some(alias) = catalog.aliases.iter().find(linked)
-        && let Some(skill) = catalog.by_location(&alias.same_as)
-    {
+    if let Some(skill) = catalog.behind_link_named(requested) {
         let id = skill.id.to_string();
         let message = format!("{requested} is a symbolic link to the folder of {id}: use that");
         return Err(Error { suggestions: vec![id], ..Error::new(Code::NotFound, message) });

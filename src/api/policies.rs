@@ -1,7 +1,6 @@
 //! The user's policy: its current file, its effect on the catalog, and its explanation. An invalid policy file is
 //! enforced as a refusal: nothing is found, run or attached.
 
-use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -12,8 +11,10 @@ use super::{Code, Error};
 use skills_base::sync::MutexExt as _;
 use skills_config::Config;
 use skills_discovery::{Adjustment, Adjustments};
-use skills_registry::policy::{self, ApprovalRule, Effect, Policy, PolicyResult, SkillPath, SkillProperties};
-use skills_registry::{Alias, Catalog};
+use skills_registry::Catalog;
+use skills_registry::policy::{
+    self, ApprovalRule, Effect, LinkedPaths, Policy, PolicyResult, SkillPath, SkillProperties,
+};
 use skills_skill::{Skill, SkillId, read_regular_text};
 
 /// Maximum size of a policy, which is written by hand, in bytes.
@@ -117,30 +118,32 @@ pub fn root_label<'c>(catalog: &'c Catalog, skill: &Skill) -> &'c str {
     let id = skill.id.as_str();
     let winner = catalog.entry(id).map(|entry| entry.root);
     let root = winner.or_else(|| catalog.shadowed_by_id(id).map(|loser| loser.root));
-    root.and_then(|root| catalog.roots.get(root)).map_or("", |root| &root.label)
+    root.map_or("", |root| label_at(catalog, root))
+}
+
+fn label_at(catalog: &Catalog, root: usize) -> &str {
+    catalog.roots.get(root).map_or("", |root| &root.label)
 }
 
 /// Returns what the rules compare with a skill of the catalog.
 pub fn properties<'c>(catalog: &'c Catalog, skill: &'c Skill) -> SkillProperties<'c> {
-    let aliases = catalog.aliases.iter().filter(|alias| alias.same_as == skill.location);
-    SkillProperties::of(skill, root_label(catalog, skill), aliases.map(|alias| path_of(catalog, alias)))
+    properties_in(catalog, skill, root_label(catalog, skill))
 }
 
-fn path_of<'c>(catalog: &'c Catalog, alias: &'c Alias) -> SkillPath<'c> {
-    SkillPath::new(&alias.location, catalog.roots.get(alias.root).map_or("", |root| &root.label))
+/// The same for a skill whose root has this label.
+fn properties_in<'c>(catalog: &'c Catalog, skill: &'c Skill, label: &'c str) -> SkillProperties<'c> {
+    let aliases = catalog.aliases_of(&skill.location);
+    let aliases = aliases.map(|alias| SkillPath::new(&alias.location, label_at(catalog, alias.root)));
+    let linked = catalog.links_of(skill).flat_map(|(links, file)| {
+        LinkedPaths::of(links, file, links.first().map_or("", |link| label_at(catalog, link.root)))
+    });
+    SkillProperties::of(skill, label, aliases, linked)
 }
 
 /// Returns what the rules compare with every skill of the catalog, the winners first.
 fn all_properties(catalog: &Catalog) -> impl Iterator<Item = (&SkillId, SkillProperties<'_>)> {
-    let mut aliases: HashMap<&Path, Vec<SkillPath<'_>>> = HashMap::new();
-    for alias in &catalog.aliases {
-        aliases.entry(&alias.same_as).or_default().push(path_of(catalog, alias));
-    }
-    catalog.skills_with_roots().map(move |(skill, root)| {
-        let label = catalog.roots.get(root).map_or("", |root| root.label.as_str());
-        let others = aliases.remove(skill.location.as_path()).unwrap_or_default();
-        (&skill.id, SkillProperties::of(skill, label, others.into_iter()))
-    })
+    let skills = catalog.skills_with_roots();
+    skills.map(move |(skill, root)| (&skill.id, properties_in(catalog, skill, label_at(catalog, root))))
 }
 
 pub fn policy_result(policy: &Policy, catalog: &Catalog, skill: &Skill) -> PolicyResult {
@@ -260,6 +263,7 @@ mod tests {
     use super::*;
     use crate::testing::catalog;
     use skills_config::Env;
+    use skills_registry::FolderLink;
 
     fn file(dir: &Path) -> PolicyFile {
         let config = Config::defaults(dir, &Env::at(dir));
@@ -294,6 +298,40 @@ mod tests {
         let error = policy.adjustments(&catalog).unwrap_err();
         assert_eq!(error.code, Code::InvalidConfiguration);
         assert!(error.message.contains("policy.yaml:1:1"), "{}", error.message);
+    }
+
+    #[test]
+    fn a_rule_restricts_a_skill_at_each_of_many_linked_paths() {
+        let mut catalog = catalog(&[("pdf", "pdf"), ("mail", "mail")]);
+        let links = |name: &'static str, target: &'static str| {
+            (10..60).map(move |number| FolderLink {
+                location: format!("/repo/{name}{number}").into(),
+                root: 0,
+                target: target.into(),
+            })
+        };
+        catalog.links = links("all", "/skills").chain(links("own", "/skills/pdf")).collect();
+        for (rule, id, denied) in [
+            ("root: /repo/all59", "mail", true),
+            ("root: /repo/all59/mail", "mail", true),
+            ("root: /repo/all59/mail", "pdf", false),
+            ("root: /repo", "mail", true),
+            ("root: /repo/all5", "mail", false),
+            ("id: own59", "pdf", true),
+            ("id: own59", "mail", false),
+            ("id: own59, root: /repo/own59", "pdf", true),
+            ("id: own59, root: /repo/own58", "pdf", false),
+            ("id: mail, root: /repo/own59", "mail", false),
+        ] {
+            let text = format!("deny: [{{{rule}}}]");
+            let policy = policy::parse(Path::new("/h/policy.yaml"), &text, Path::new("/h")).unwrap();
+            let result = policy_result(&policy, &catalog, catalog.by_id(id).unwrap());
+            assert_eq!(!result.allowed, denied, "{rule}, {id}");
+        }
+        // Links to a common folder are compared at once, links to the folder of a skill give it an id each.
+        let compared: Vec<usize> =
+            all_properties(&catalog).map(|(_, properties)| properties.linked_paths.len()).collect();
+        assert_eq!(compared, [51, 1]);
     }
 
     #[test]

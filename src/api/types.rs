@@ -1,7 +1,7 @@
 //! Serializable types of the API, shared by all adapters.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -265,6 +265,23 @@ impl LevelTokens {
     }
 }
 
+/// Maximum number of other skills with its name that the state of a skill has.
+pub(crate) const MAX_NAMED_FILES: usize = 16;
+/// Maximum number of them in a text.
+const MAX_SHOWN_FILES: usize = 3;
+
+/// Returns the locations of the other skills in [`ClientViewState::Either`] as text: the first ones, and the number of the
+/// rest.
+pub fn other_files(others: &[PathBuf], separator: &str, shown: impl Fn(&Path) -> String) -> String {
+    let mut texts: Vec<String> = others.iter().take(MAX_SHOWN_FILES).map(|path| shown(path)).collect();
+    let more = others.len().saturating_sub(MAX_SHOWN_FILES);
+    if more > 0 {
+        let least = if others.len() >= MAX_NAMED_FILES { "at least " } else { "" };
+        texts.push(format!("{least}{more} more"));
+    }
+    texts.join(separator)
+}
+
 /// How a client handles a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -290,7 +307,7 @@ pub enum ClientViewState {
     /// Not loaded: the client's settings turn it off; the setting and its file.
     TurnedOff(String),
     /// One of several skills with its name is listed, which one varies between starts; locations of the
-    /// others.
+    /// others, at most 16.
     Either(#[serde(serialize_with = "skills_base::paths::serialize")] Vec<PathBuf>),
     /// Loaded, but not listed before a condition is met; which.
     Waiting(String),

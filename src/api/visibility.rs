@@ -10,7 +10,8 @@ use strum::Display;
 use super::client_view::shadowed_by;
 use super::uncataloged_bundles::{ListedEntries, is_named, linked_bundle, uncataloged_bundles};
 use super::{
-    AssumedFolder, Client, ClientView, ClientViewEntry, ClientViewState, Error, in_place, paging, why,
+    AssumedFolder, Client, ClientView, ClientViewEntry, ClientViewState, Error, in_place, other_files,
+    paging, why,
 };
 use skills_registry::Catalog;
 use skills_session::{ListedEntry, Truncation};
@@ -424,8 +425,8 @@ impl<'v> Index<'v> {
         match entry.map(|entry| &entry.state) {
             Some(ClientViewState::Repaired(how)) => repaired = Some(how.clone()),
             Some(ClientViewState::Either(others)) => {
-                let others: Vec<String> = others.iter().map(|path| path.display().to_string()).collect();
-                undefined = Some(format!("this one or another with its name: {}", others.join(", ")));
+                let others = other_files(others, ", ", |path| path.display().to_string());
+                undefined = Some(format!("this one or another with its name: {others}"));
             }
             _ => {}
         }

@@ -13,7 +13,7 @@ use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, cells, counted, cut, cut_middle, fit, wrap};
 use skills_api::{
     ClientView, ClientViewEntry, ClientViewState, CoreParts, ListFilter, SkillList, SkillSummary,
-    instead_of_description,
+    instead_of_description, other_files,
 };
 use skills_registry::TrustSummary;
 use skills_session::{ListedEntry, Truncation};
@@ -398,8 +398,8 @@ fn state_text(state: &ClientViewState) -> String {
         ClientViewState::ForPeople(message) => format!("user-only: {message}"),
         ClientViewState::TurnedOff(message) => format!("turned off: {message}"),
         ClientViewState::Either(others) => {
-            let others: Vec<String> = others.iter().map(|path| path_text(path)).collect();
-            format!("undefined: this skill or {}; the choice varies between starts", others.join(" or "))
+            let others = other_files(others, " or ", path_text);
+            format!("undefined: this skill or {others}; the choice varies between starts")
         }
         ClientViewState::Waiting(until) => format!("not loaded yet: {until}"),
         ClientViewState::NotLooked => "not in a folder that this client searches".to_owned(),

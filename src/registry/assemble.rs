@@ -6,16 +6,17 @@
 //! paths are aliases. A link never changes the path under which its target is listed, and a link in a repository to one
 //! of the user's own skills changes neither its id nor its root.
 
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use foldhash::{HashMap, HashMapExt as _, HashSet};
+use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 
+use super::catalog::{MAX_LINKED_PATHS, links_above};
 use super::incomplete::{incomplete, misnamed, unusable};
+use super::ordered_path::compare;
 use super::tree::{Outcome, Record, ScannedRoot, Tree};
-use super::{Alias, Catalog, Change, Entry, Root, RootOrigin, RootState, Shadowed};
+use super::{Alias, Catalog, Change, Entry, FolderLink, Root, RootOrigin, RootState, Shadowed};
 use skills_skill::{Digest, RejectedBundle, Skill, SkillId, slice};
 
 /// Builds a snapshot of the tree. `live` tells for each root whether file events are available.
@@ -69,14 +70,8 @@ pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalog {
     losers.sort_unstable_by_key(|loser| loser.place);
     let mut taken: HashSet<SkillId> = winners.keys().map(|id| (*id).clone()).collect();
     out.shadowed = losers.iter().map(|loser| loser.shadowed(&mut taken)).collect();
-    let links: Vec<_> = tree.links.iter().filter(|((root, _), _)| counts(*root)).collect();
-    if !links.is_empty() {
-        let places: BTreeMap<&Path, &Path> =
-            places.iter().map(|(real, at)| (Path::new(*real), *at)).collect();
-        for ((root, link), target) in links {
-            out.aliases.extend(aliases_through(link, target, *root, &places, tree));
-        }
-    }
+    out.links = folder_links(tree, &places, counts);
+    out.aliases.extend(linked_paths(&out.links, &places, tree));
     let leaving = tree.refused_links.iter().filter(|((root, _), _)| counts(*root));
     out.refused.extend(leaving.map(|(_, refusal)| (**refusal).clone()));
     out.refused.extend(incomplete);
@@ -120,21 +115,56 @@ impl Loser<'_> {
     }
 }
 
-/// Returns the paths through a link to the files below its target. `places` has the location of each real file.
-fn aliases_through(
-    link: &Path,
-    target: &Path,
-    root: usize,
-    places: &BTreeMap<&Path, &Path>,
+/// Returns the links to folders with files, by target, root and path. `places` has the location of each real file.
+fn folder_links(
     tree: &Tree,
-) -> Vec<Alias> {
-    let below = places.range(target..).take_while(|(real, _)| real.starts_with(target));
-    let aliases = below.filter_map(|(real, location)| {
-        let path: PathBuf = link.join(real.strip_prefix(target).unwrap_or(real));
-        let is_other = path != **location && !tree.records.contains_key(&(root, path.as_path().into()));
-        is_other.then(|| Alias { location: path, root, same_as: (*location).to_owned() })
+    places: &HashMap<&OsStr, &Path>,
+    counts: impl Fn(usize) -> bool,
+) -> Vec<FolderLink> {
+    let links: Vec<_> = tree.links.iter().filter(|((root, _), _)| counts(*root)).collect();
+    if links.is_empty() {
+        return Vec::new();
+    }
+    let mut folders: HashSet<&OsStr> = HashSet::new();
+    for real in places.keys() {
+        // The folders above a known one are known, too.
+        for folder in Path::new(*real).ancestors().skip(1) {
+            if !folders.insert(folder.as_os_str()) {
+                break;
+            }
+        }
+    }
+    let links = links.into_iter().filter(|(_, target)| folders.contains(target.as_os_str()));
+    let links = links.map(|((root, link), target)| FolderLink {
+        location: link.to_path_buf(),
+        root: *root,
+        target: target.clone(),
     });
-    aliases.collect()
+    let mut links: Vec<FolderLink> = links.collect();
+    // Those with the same target keep their order, by root and path.
+    links.sort_by(|a, b| a.target.as_os_str().cmp(b.target.as_os_str()));
+    links
+}
+
+/// Returns the paths through links to the files, a limited number for each: those through the nearest folders.
+fn linked_paths(links: &[FolderLink], places: &HashMap<&OsStr, &Path>, tree: &Tree) -> Vec<Alias> {
+    let mut aliases = Vec::new();
+    if links.is_empty() {
+        return aliases;
+    }
+    for (real, location) in places {
+        let real = Path::new(*real);
+        let paths = links_above(links, real).flatten().filter_map(|link| {
+            let path: PathBuf = link.location.join(real.strip_prefix(&link.target).ok()?);
+            let is_known =
+                path == **location || tree.records.contains_key(&(link.root, path.as_path().into()));
+            let root = link.root;
+            (!is_known).then(|| Alias { location: path, root, same_as: (*location).to_owned() })
+        });
+        aliases.extend(paths.take(MAX_LINKED_PATHS));
+    }
+    aliases.sort_by(|a, b| a.root.cmp(&b.root).then_with(|| compare(&a.location, &b.location)));
+    aliases
 }
 
 /// Changes the ids of rejected bundles that are taken: what clients do is looked up by id, so it must not be that of

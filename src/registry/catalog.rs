@@ -1,6 +1,7 @@
 //! The catalog snapshot: all skills of all roots at one point in time, with winners and shadowed skills.
 
 use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -115,6 +116,58 @@ pub struct Alias {
     pub same_as: PathBuf,
 }
 
+/// Maximum number of paths through links to folders that [`Catalog::aliases`] has for each file: a few thousand links
+/// to a folder with a few thousand skills are millions of paths.
+pub(super) const MAX_LINKED_PATHS: usize = 32;
+
+/// A link to a folder in the roots with a bundle: each bundle in the folder has another path through the link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FolderLink {
+    /// Absolute path, as found.
+    pub location: PathBuf,
+    /// Index into [`Catalog::roots`].
+    pub root: usize,
+    /// The folder, without links.
+    pub target: PathBuf,
+}
+
+/// Returns the links to each folder above a real path, the innermost folder first, and of each root separately, sorted
+/// by path. `links` are those of [`Catalog::links`].
+pub(super) fn links_above<'l>(
+    links: &'l [FolderLink],
+    real: &Path,
+) -> impl Iterator<Item = &'l [FolderLink]> {
+    let folders = real.ancestors().skip(1).filter(move |_| !links.is_empty());
+    folders.flat_map(move |folder| links_to(links, folder).chunk_by(|a, b| a.root == b.root))
+}
+
+/// Returns the links to a folder.
+fn links_to<'l>(links: &'l [FolderLink], folder: &Path) -> &'l [FolderLink] {
+    let folder = folder.as_os_str();
+    let first = links.partition_point(|link| link.target.as_os_str() < folder);
+    let count = links[first..].partition_point(|link| link.target.as_os_str() == folder);
+    &links[first..first + count]
+}
+
+/// Returns positions sorted by a path of the items at them; those with the same path keep their order.
+fn sorted_by<'p>(count: usize, path_of: impl Fn(usize) -> Option<&'p OsStr>) -> Vec<usize> {
+    let mut all: Vec<usize> = (0..count).collect();
+    all.sort_by_key(|at| path_of(*at));
+    all
+}
+
+/// Returns those of the sorted positions that have this path.
+fn with_path<'s, 'p>(
+    sorted: &'s [usize],
+    path: &Path,
+    path_of: impl Fn(usize) -> Option<&'p OsStr>,
+) -> &'s [usize] {
+    let path = Some(path.as_os_str());
+    let first = sorted.partition_point(|at| path_of(*at) < path);
+    let count = sorted[first..].partition_point(|at| path_of(*at) == path);
+    &sorted[first..first + count]
+}
+
 /// An immutable snapshot of everything found.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[schemars(rename = "Catalogue")]
@@ -129,20 +182,30 @@ pub struct Catalog {
     pub shadowed: Vec<Shadowed>,
     /// Rejected bundles.
     pub refused: Vec<RejectedBundle>,
-    /// Further paths to the files above.
+    /// Further paths to the files above; for each file at most 32 through links to folders.
     #[serde(default)]
     pub aliases: Vec<Alias>,
+    /// Links to folders with bundles, by target, root and path: with them, all paths of a skill are known. A catalog of
+    /// another machine has none.
+    #[serde(skip)]
+    pub links: Vec<FolderLink>,
     /// Positions of ids; built on first use.
     #[serde(skip)]
     pub lookup: Lookup,
 }
 
-/// Positions by id and by folder, each built once per snapshot. Two snapshots are equal whether or not they are built.
+/// Positions by id and by path, each built once per snapshot. Two snapshots are equal whether or not they are built.
 #[derive(Debug, Clone, Default)]
 pub struct Lookup {
     ids: OnceLock<HashMap<SkillId, Slot>>,
     /// Sorted by folder.
     folders: OnceLock<Vec<Slot>>,
+    /// Positions of aliases, sorted by the location that is the same file.
+    aliases: OnceLock<Vec<usize>>,
+    /// Positions of aliases, sorted by their folder.
+    alias_folders: OnceLock<Vec<usize>>,
+    /// Positions of links, sorted by path.
+    links: OnceLock<Vec<usize>>,
 }
 
 impl PartialEq for Lookup {
@@ -291,13 +354,66 @@ impl Catalog {
         file.ancestors().skip(1).find_map(|folder| self.in_folder(folder))
     }
 
-    /// Returns the skill whose file or folder is at this path, also through an alias.
+    /// Returns the other paths of the file at a location that are listed.
+    pub fn aliases_of<'c>(&'c self, location: &'c Path) -> impl Iterator<Item = &'c Alias> {
+        let path_of = |at: usize| self.aliases.get(at).map(|alias| alias.same_as.as_os_str());
+        let sorted = self.lookup.aliases.get_or_init(|| sorted_by(self.aliases.len(), path_of));
+        with_path(sorted, location, path_of).iter().filter_map(move |at| self.aliases.get(*at))
+    }
+
+    /// Returns the links through which a skill has other paths: for each folder that they point to and each root those
+    /// links, sorted by path, with the path of the skill's file below that folder.
+    pub fn links_of<'c>(&'c self, skill: &'c Skill) -> impl Iterator<Item = (&'c [FolderLink], &'c Path)> {
+        let real = skill.real_location();
+        links_above(&self.links, real)
+            .filter_map(move |links| Some((links, real.strip_prefix(&links.first()?.target).ok()?)))
+    }
+
+    /// Returns the alias of the file or folder at a path.
+    fn alias_at(&self, path: &Path) -> Option<&Alias> {
+        let folder_of =
+            |at: usize| Some(self.aliases.get(at)?.location.parent().unwrap_or(Path::new("")).as_os_str());
+        let sorted = self.lookup.alias_folders.get_or_init(|| sorted_by(self.aliases.len(), folder_of));
+        let in_folder = |folder: &Path| with_path(sorted, folder, folder_of);
+        let get = |at: &usize| self.aliases.get(*at);
+        let file = || in_folder(path.parent()?).iter().filter_map(get).find(|alias| alias.location == path);
+        in_folder(path).first().and_then(get).or_else(file)
+    }
+
+    /// Returns the real path of the file or folder at a path through a link to a folder.
+    fn behind_link(&self, path: &Path) -> Option<PathBuf> {
+        let path_of = |at: usize| self.links.get(at).map(|link| link.location.as_os_str());
+        let sorted = self.lookup.links.get_or_init(|| sorted_by(self.links.len(), path_of));
+        path.ancestors().find_map(|above| {
+            let link = self.links.get(*with_path(sorted, above, path_of).first()?)?;
+            let rest = path.strip_prefix(above).ok()?;
+            Some(link.target.components().chain(rest.components()).collect())
+        })
+    }
+
+    /// Returns the skill whose folder a link with this name reaches.
+    pub fn behind_link_named(&self, name: &str) -> Option<&Arc<Skill>> {
+        let is_named = |folder: &Path| folder.file_name().is_some_and(|own| own == name);
+        let alias = self.aliases.iter().find(|alias| alias.location.parent().is_some_and(is_named));
+        if let Some(skill) = alias.and_then(|alias| self.by_location(&alias.same_as)) {
+            return Some(skill);
+        }
+        let links = self.links.iter().filter(|link| is_named(&link.location));
+        let targets: HashSet<&OsStr> = links.map(|link| link.target.as_os_str()).collect();
+        self.all_skills().find(|skill| targets.contains(skill.real_folder().as_os_str()))
+    }
+
+    /// Returns the skill whose file or folder is at this path, also through an alias or a link.
     pub fn by_location(&self, path: &Path) -> Option<&Arc<Skill>> {
         // Comparing the components of paths takes time in proportion to their length, comparing bytes does not.
         let path: PathBuf = path.components().collect();
         let is = |location: &Path, path: &Path| location.as_os_str() == path.as_os_str();
-        let at = |file: &Path| is(file, &path) || file.parent().is_some_and(|folder| is(folder, &path));
-        let path = self.aliases.iter().find(|a| at(&a.location)).map_or(&*path, |a| &a.same_as);
-        self.all_skills().find(|s| is(&s.location, path) || is(&s.root_dir, path))
+        let listed = self.alias_at(&path).map_or(&*path, |alias| &alias.same_as);
+        let found = self.all_skills().find(|s| is(&s.location, listed) || is(&s.root_dir, listed));
+        found.or_else(|| {
+            let real = self.behind_link(&path)?;
+            let at = |file: &Path| is(file, &real) || file.parent().is_some_and(|folder| is(folder, &real));
+            self.all_skills().find(|skill| at(skill.real_location()))
+        })
     }
 }

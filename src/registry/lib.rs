@@ -21,7 +21,7 @@ mod watch;
 mod worker;
 
 pub use catalog::{
-    Alias, Catalog, Change, Entry, Lookup, Root, RootOrigin, RootState, ScanProgress, Shadowed,
+    Alias, Catalog, Change, Entry, FolderLink, Lookup, Root, RootOrigin, RootState, ScanProgress, Shadowed,
 };
 pub use handle::{Registry, RegistryEvent, Settings};
 pub use roots::{RootSpec, ShippedUse, resolve};

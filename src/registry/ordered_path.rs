@@ -37,15 +37,21 @@ impl Deref for OrderedPath {
 
 impl Ord for OrderedPath {
     fn cmp(&self, other: &Self) -> Ordering {
-        let (a, b) = (self.0.as_os_str().as_encoded_bytes(), other.0.as_os_str().as_encoded_bytes());
-        // Paths of one root start alike: equal parts are compared in chunks.
-        let (a_chunks, b_chunks) = (a.chunks_exact(CHUNK), b.chunks_exact(CHUNK));
-        let start = a_chunks.zip(b_chunks).take_while(|(a, b)| a == b).count() * CHUNK;
-        let same = start + a[start..].iter().zip(&b[start..]).take_while(|(a, b)| a == b).count();
-        // A separator ends a component: it sorts before every byte that could extend the component.
-        let rank = |byte: Option<&u8>| byte.map(|byte| if *byte == b'/' { 0 } else { u16::from(*byte) + 1 });
-        rank(a.get(same)).cmp(&rank(b.get(same)))
+        compare(&self.0, &other.0)
     }
+}
+
+/// Compares two paths without superfluous separators by their components: a folder precedes everything below it, and
+/// nothing else is between them.
+pub(super) fn compare(a: &Path, b: &Path) -> Ordering {
+    let (a, b) = (a.as_os_str().as_encoded_bytes(), b.as_os_str().as_encoded_bytes());
+    // Paths of one root start alike: equal parts are compared in chunks.
+    let (a_chunks, b_chunks) = (a.chunks_exact(CHUNK), b.chunks_exact(CHUNK));
+    let start = a_chunks.zip(b_chunks).take_while(|(a, b)| a == b).count() * CHUNK;
+    let same = start + a[start..].iter().zip(&b[start..]).take_while(|(a, b)| a == b).count();
+    // A separator ends a component: it sorts before every byte that could extend the component.
+    let rank = |byte: Option<&u8>| byte.map(|byte| if *byte == b'/' { 0 } else { u16::from(*byte) + 1 });
+    rank(a.get(same)).cmp(&rank(b.get(same)))
 }
 
 impl PartialOrd for OrderedPath {

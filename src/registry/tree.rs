@@ -245,17 +245,17 @@ impl Tree {
         (!is_main && !is_below(&record.real, project)).then(|| record.real.clone())
     }
 
-    /// Walks a root from `start` and reads the bundles found, then the targets of links into skipped folders. Blocks
-    /// until all reports are processed; `meanwhile` is called after each.
+    /// Walks a root from `first` and reads the bundles found, then the targets of links into skipped folders, each once.
+    /// Blocks until all reports are processed; `meanwhile` is called after each.
     pub fn scan(
         &mut self,
         root: usize,
-        start: &Path,
+        first: &Path,
         scan: &Scan<'_>,
         meanwhile: &mut dyn FnMut(&Self, &ScanReport),
     ) {
         let fences = self.real_roots();
-        let mut starts = vec![start.to_owned()];
+        let mut starts = vec![first.to_owned()];
         let mut walked: BTreeSet<PathBuf> = BTreeSet::new();
         while let Some(start) = starts.pop() {
             let Ok(real) = start.canonicalize() else { continue };
@@ -263,7 +263,7 @@ impl Tree {
                 self.apply(ScanReport::Seen(root, WalkEntry::Leaves(start, real)));
                 continue;
             }
-            if !walked.insert(real.clone()) {
+            if !walked.insert(real.clone()) || start != first && self.is_walked(root, &real) {
                 continue;
             }
             let top = &self.roots[root].spec.path;
@@ -293,8 +293,24 @@ impl Tree {
         }
     }
 
+    /// Returns whether a link in a root to this real path was followed.
+    fn is_walked(&self, root: usize, real: &Path) -> bool {
+        let is_same = |to: &Path| to.as_os_str() == real.as_os_str();
+        self.links.iter().any(|(key, to)| key.0 == root && is_same(to) && self.folders.contains_key(key))
+    }
+
+    /// Returns the links into skipped folders, with their targets, and whether they were followed.
+    pub fn links_into_skipped(&self) -> impl Iterator<Item = (&Key, &Path, bool)> {
+        let links = self.links.iter().filter(|(_, to)| self.is_skipped(to));
+        links.map(|(key, to)| (key, to.as_path(), self.folders.contains_key(key)))
+    }
+
     /// Returns whether a real path inside of the roots is in a folder that walks skip.
     pub fn is_skipped(&self, real: &Path) -> bool {
+        // Most paths pass no such folder at all.
+        if !passes_skipped(real) {
+            return false;
+        }
         let rests = self.roots.iter().filter_map(|root| real.strip_prefix(root.real.as_ref()?).ok());
         let mut rests = rests.peekable();
         rests.peek().is_some() && rests.all(passes_skipped)

@@ -5,6 +5,7 @@
 //! whether changes in it can be missed.
 
 use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
@@ -59,9 +60,10 @@ impl Watch {
         };
         let mut requested: HashMap<PathBuf, Key> = HashMap::new();
         self.live = tree.roots.iter().map(|root| !is_silent(&root.spec.path, mounts)).collect();
+        let links = followed_links(tree);
         for (root, path) in tree.folders.keys() {
             if self.live[*root] {
-                let real = real_path(tree, *root, path);
+                let real = real_path(tree, &links, *root, path);
                 requested.entry(real).or_insert_with(|| (*root, path.clone()));
             }
         }
@@ -125,11 +127,18 @@ impl Watch {
     }
 }
 
+/// Returns the targets of the links that walks followed, by root and path.
+fn followed_links(tree: &Tree) -> HashMap<(usize, &OsStr), &Path> {
+    let followed = tree.links_into_skipped().filter(|(.., is_followed)| *is_followed);
+    followed.map(|((root, link), to, _)| ((*root, link.as_os_str()), to)).collect()
+}
+
 /// Returns the real path of a folder found by a walk: only links into skipped folders are followed.
-fn real_path(tree: &Tree, root: usize, path: &Path) -> PathBuf {
-    let through = tree.links.iter().find_map(|((r, link), to)| {
-        let rest = (*r == root).then(|| path.strip_prefix(&**link).ok())??;
-        Some(to.join(rest))
+fn real_path(tree: &Tree, links: &HashMap<(usize, &OsStr), &Path>, root: usize, path: &Path) -> PathBuf {
+    let mut above = path.ancestors().filter(|_| !links.is_empty());
+    let through = above.find_map(|folder| {
+        let to = links.get(&(root, folder.as_os_str()))?;
+        Some(to.join(path.strip_prefix(folder).ok()?))
     });
     let scanned = &tree.roots[root];
     through.unwrap_or_else(|| match (&scanned.real, path.strip_prefix(&scanned.spec.path)) {

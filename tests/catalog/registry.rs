@@ -156,6 +156,33 @@ fn links_inside_the_roots_are_aliases_and_others_rejected() {
     );
 }
 
+#[cfg(unix)]
+#[test]
+fn many_links_to_a_folder_with_many_skills_are_not_multiplied() {
+    use std::os::unix::fs::symlink;
+    let world = World::new();
+    for skill in 0..40 {
+        world.skill(&format!("root/all/s{skill}"), "One");
+    }
+    fs::create_dir(world.path("root/links")).unwrap();
+    for link in 10..60 {
+        symlink(world.path("root/all"), world.path(&format!("root/links/k{link}"))).unwrap();
+    }
+    let found = world.scan(&["root"]);
+    assert_eq!((found.entries.len(), found.links.len()), (40, 50));
+    assert_eq!(found.aliases.len(), 40 * 32, "32 of 50 paths of each skill are listed");
+    let skill = found.by_id("s39").unwrap();
+    assert_eq!(found.aliases_of(&skill.location).count(), 32);
+    let linked: usize = found.links_of(skill).map(|(links, _)| links.len()).sum();
+    assert_eq!(linked, 50, "all are known");
+    for place in ["root/links/k10/s39", "root/links/k59/s39", "root/links/k59/s39/SKILL.md"] {
+        assert_eq!(found.by_location(&world.path(place)).unwrap().id, skill.id, "{place}");
+    }
+    for place in ["root/links/k60/s39", "root/links/k59/s40", "root/links/k59"] {
+        assert!(found.by_location(&world.path(place)).is_none(), "{place}");
+    }
+}
+
 #[test]
 fn refused_bundles_are_listed_with_their_reason() {
     let world = World::new();

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::client_view::shadowed_by;
 use crate::visibility::{Visibility, deciding_sources};
-use crate::{ClientView, ClientViewEntry, ClientViewState, HiddenCause};
+use crate::{ClientView, ClientViewEntry, ClientViewState, HiddenCause, other_files};
 use skills_config::{arguments, quoted};
 use skills_discovery::contains_word;
 use skills_session::{ListedEntry, Truncation, without_description};
@@ -222,10 +222,9 @@ impl Examination<'_> {
         );
         let named = match entry.map(|entry| &entry.state) {
             Some(ClientViewState::Either(others)) => {
-                let others: Vec<String> = others.iter().map(|path| path.display().to_string()).collect();
+                let others = other_files(others, ", ", |path| path.display().to_string());
                 let evidence = format!(
-                    "several skills have its name, and the one that {name} lists varies between starts: {}",
-                    others.join(", ")
+                    "several skills have its name, and the one that {name} lists varies between starts: {others}"
                 );
                 WhyCheck::unknown(CheckKind::Name, evidence)
             }

@@ -210,6 +210,7 @@ mod tests {
             location,
             root: "",
             other_paths: Vec::new(),
+            linked_paths: Vec::new(),
             labels: &labels,
         };
         policy(text).unwrap().approvals(&[subject])

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::FolderLink;
+use crate::ordered_path::compare;
 use skills_skill::{EffectMode, Role, Skill};
 
 /// The properties of a skill that a policy uses.
@@ -24,6 +26,8 @@ pub struct SkillProperties<'a> {
     pub root: &'a str,
     /// Other paths of the same files: a folder that reaches them by a symbolic link does not exempt them from a rule.
     pub other_paths: Vec<SkillPath<'a>>,
+    /// Further paths, through links to folders.
+    pub linked_paths: Vec<LinkedPaths<'a>>,
     /// Labels of the run that is launched or decided; empty if the policy is evaluated for the skill alone.
     pub labels: &'a BTreeMap<String, String>,
 }
@@ -46,11 +50,61 @@ impl<'a> SkillPath<'a> {
     }
 }
 
+/// The paths of a skill through the links of one root to one folder: rules are compared with all of them at once, because
+/// a few thousand links to a folder with a few thousand skills are millions of paths.
+#[derive(Debug, Clone, Copy)]
+pub struct LinkedPaths<'a> {
+    /// The id that it has at these paths: the name of the folder.
+    id: &'a str,
+    /// Sorted by path.
+    links: &'a [FolderLink],
+    /// The main file, below each link.
+    file: &'a Path,
+    /// The display form of the root.
+    root: &'a str,
+}
+
+impl<'a> LinkedPaths<'a> {
+    /// Returns the paths of a main file through links of one root, sorted by path. A link to its folder gives it an id of
+    /// its own.
+    pub fn of(links: &'a [FolderLink], file: &'a Path, root: &'a str) -> impl Iterator<Item = Self> {
+        let name = file.parent().and_then(Path::file_name).map(|name| name.to_str().unwrap_or_default());
+        let size = if name.is_some() { links.len() } else { 1 };
+        links.chunks(size.max(1)).map(move |links| {
+            let of_link = || links.first()?.location.file_name()?.to_str();
+            Self { id: name.or_else(of_link).unwrap_or_default(), links, file, root }
+        })
+    }
+
+    /// Returns the paths, each with the display form of its root.
+    pub fn paths(self) -> impl Iterator<Item = (PathBuf, &'a str)> {
+        self.links.iter().map(move |link| (link.location.join(self.file), self.root))
+    }
+
+    /// Returns whether any of the paths is below a folder.
+    fn has_path_below(&self, folder: &Path) -> bool {
+        // As the paths of links: without superfluous separators.
+        let folder: PathBuf = folder.components().collect();
+        let first = self.links.partition_point(|link| compare(&link.location, &folder).is_lt());
+        let is_below = self.links.get(first).is_some_and(|link| link.location.starts_with(&folder));
+        let is_inside = |above: &Path| {
+            let is_link = self.links.binary_search_by(|link| compare(&link.location, above)).is_ok();
+            is_link && folder.strip_prefix(above).is_ok_and(|rest| self.file.starts_with(rest))
+        };
+        is_below || folder.ancestors().skip(1).any(is_inside)
+    }
+}
+
 static NO_LABELS: BTreeMap<String, String> = BTreeMap::new();
 
 impl<'a> SkillProperties<'a> {
-    /// Returns the properties of a skill from a root, with its paths in other roots.
-    pub fn of(skill: &'a Skill, root: &'a str, aliases: impl Iterator<Item = SkillPath<'a>>) -> Self {
+    /// Returns the properties of a skill from a root, with its paths in other roots and through links.
+    pub fn of(
+        skill: &'a Skill,
+        root: &'a str,
+        aliases: impl Iterator<Item = SkillPath<'a>>,
+        linked: impl Iterator<Item = LinkedPaths<'a>>,
+    ) -> Self {
         let real = skill.real_location();
         let real = (real != skill.location).then(|| SkillPath::new(real, ""));
         Self {
@@ -62,6 +116,7 @@ impl<'a> SkillProperties<'a> {
             location: &skill.location,
             root,
             other_paths: real.into_iter().chain(aliases).collect(),
+            linked_paths: linked.collect(),
             labels: &NO_LABELS,
         }
     }
@@ -128,22 +183,37 @@ impl Criteria {
     pub fn fit_anywhere(&self, subject: &SkillProperties<'_>) -> bool {
         let mut paths = iter::once(subject.listed_path()).chain(subject.other_paths.iter().copied());
         paths.any(|path| self.fit_at(subject, path, &self.real_roots))
+            || subject.linked_paths.iter().any(|paths| self.fit_at_any(subject, paths))
     }
 
     fn fit_at(&self, subject: &SkillProperties<'_>, path: SkillPath<'_>, real_roots: &[PathBuf]) -> bool {
+        self.fit_as(subject, path.id, || {
+            self.root.iter().any(|root| root.fits(path))
+                || real_roots.iter().any(|folder| path.location.starts_with(folder))
+        })
+    }
+
+    /// Returns whether all criteria hold at any of these paths.
+    fn fit_at_any(&self, subject: &SkillProperties<'_>, paths: &LinkedPaths<'_>) -> bool {
+        self.fit_as(subject, paths.id, || {
+            self.root.iter().any(|root| root.fits_any(paths))
+                || self.real_roots.iter().any(|folder| paths.has_path_below(folder))
+        })
+    }
+
+    /// Returns whether all criteria hold for a skill under an id; `is_in_root` determines whether `root` does.
+    fn fit_as(&self, subject: &SkillProperties<'_>, id: &str, is_in_root: impl Fn() -> bool) -> bool {
         let any = |patterns: &[String], text: &str| patterns.iter().any(|pattern| glob(pattern, text));
         let is_id = |patterns: &[String]| {
-            let base_id = path.id.split('@').next().unwrap_or(path.id);
-            any(patterns, path.id) || any(patterns, base_id)
+            let base_id = id.split('@').next().unwrap_or(id);
+            any(patterns, id) || any(patterns, base_id)
         };
         (self.id.is_empty() || is_id(&self.id))
             && (self.tag.is_empty() || subject.tags.iter().any(|tag| any(&self.tag, tag)))
             && (self.domain.is_empty() || subject.domain.is_some_and(|domain| any(&self.domain, domain)))
             && (self.role.is_empty() || self.role.contains(&subject.role))
             && (self.effect.is_empty() || self.effect.contains(&subject.effect))
-            && (self.root.is_empty()
-                || self.root.iter().any(|root| root.fits(path))
-                || real_roots.iter().any(|folder| path.location.starts_with(folder)))
+            && (self.root.is_empty() || is_in_root())
             && (self.label.is_empty() || self.label.iter().any(|label| has_label(subject, label)))
             && !is_id(&self.except)
     }
@@ -203,6 +273,13 @@ impl RootPattern {
         match self {
             Self::Below(folder) => path.location.starts_with(folder),
             Self::Label(label) => glob(label, path.root),
+        }
+    }
+
+    fn fits_any(&self, paths: &LinkedPaths<'_>) -> bool {
+        match self {
+            Self::Below(folder) => paths.has_path_below(folder),
+            Self::Label(label) => glob(label, paths.root),
         }
     }
 

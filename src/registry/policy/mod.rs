@@ -12,5 +12,5 @@ mod result;
 
 pub use approvals::{ApprovalRule, Approver, Escalation, ExcludedApprover, RequiredApprovals};
 pub use load::{PolicyError, parse};
-pub use matching::{Criteria, SkillPath, SkillProperties, glob};
+pub use matching::{Criteria, LinkedPaths, SkillPath, SkillProperties, glob};
 pub use result::{Effect, MAX_PREFERENCE, Policy, PolicyResult, Rule, RuleMatch};

@@ -167,6 +167,7 @@ mod tests {
             labels: &std::collections::BTreeMap::new(),
             root: "~/skills",
             other_paths: Vec::new(),
+            linked_paths: Vec::new(),
         })
     }
 
@@ -184,6 +185,7 @@ mod tests {
                 labels: &std::collections::BTreeMap::new(),
                 root: "repo",
                 other_paths: others.map(|(path, root)| SkillPath::new(Path::new(path), root)).into(),
+                linked_paths: Vec::new(),
             })
         };
         for text in [
@@ -221,6 +223,7 @@ mod tests {
             labels: &std::collections::BTreeMap::new(),
             root: "./skills",
             other_paths: Vec::new(),
+            linked_paths: Vec::new(),
         };
         let policy = |text: &str| parse(&home.join("policy.yaml"), text, &home).unwrap();
         for folder in ["~/clones", "~/clones/repo", "./clones", "~/data/clones"] {

@@ -2,7 +2,8 @@
 //! for the bundles of the capabilities that they call. The strictest of all counts. And whether what a run executes is
 //! still trusted.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +18,9 @@ use crate::policies::{self, PolicyFile};
 use crate::{Code, Error};
 use skills_base::audit::Recorder;
 use skills_config::operands;
-use skills_registry::policy::{Effect, Policy, PolicyResult, RequiredApprovals, SkillPath, SkillProperties};
+use skills_registry::policy::{
+    Effect, LinkedPaths, Policy, PolicyResult, RequiredApprovals, SkillPath, SkillProperties,
+};
 use skills_registry::{Catalog, Registry, SHIPPED, TrustState, is_shipped_id};
 use skills_runs::{CallConditions, Capabilities, CapabilityFolder, Engine, Plan};
 use skills_skill::{EffectMode, Role, Skill, SkillId};
@@ -26,11 +29,16 @@ use skills_store::{Claimed, OtherPath, PolicySubject, RunOptions, RunRecord};
 /// Returns what the rules of the policy apply to for a skill; `contains` is the capability of its bundle that is called,
 /// if only that is used.
 fn skill_subject(catalog: &Catalog, skill: &Skill, contains: Option<&str>) -> PolicySubject {
-    let SkillProperties { id, tags, domain, role, effect, location, root, other_paths, .. } =
+    let SkillProperties { id, tags, domain, role, effect, location, root, other_paths, linked_paths, .. } =
         policies::properties(catalog, skill);
-    let other_paths = other_paths.into_iter().map(|path| OtherPath {
-        location: path.location.to_string_lossy().into_owned(),
-        root: path.root.to_owned(),
+    // Some paths through links are also among the others.
+    let mut seen = HashSet::from([Cow::Borrowed(location)]);
+    let others = other_paths.into_iter().map(|path| (Cow::Borrowed(path.location), path.root));
+    let linked = linked_paths.into_iter().flat_map(LinkedPaths::paths);
+    let others = others.chain(linked.map(|(path, root)| (Cow::Owned(path), root)));
+    let other_paths = others.filter(|(path, _)| seen.insert(path.clone())).map(|(path, root)| OtherPath {
+        location: path.to_string_lossy().into_owned(),
+        root: root.to_owned(),
     });
     PolicySubject {
         id: id.to_owned(),
@@ -69,6 +77,7 @@ fn comparable<'a>(subject: &'a PolicySubject, labels: &'a BTreeMap<String, Strin
             let paths = subject.other_paths.iter();
             paths.map(|path| SkillPath::new(Path::new(&path.location), &path.root)).collect()
         },
+        linked_paths: Vec::new(),
         labels,
     }
 }

@@ -274,7 +274,9 @@ pub(super) fn digest_of_path(location: &Path) -> Digest {
 /// Returns the file of a skill below a folder, if there is one.
 fn skill_below<'a>(catalog: &'a Catalog, folder: &Path) -> Option<&'a Path> {
     let skills = catalog.all_skills().map(|skill| &skill.location);
-    let mut files = skills.chain(catalog.aliases.iter().map(|alias| &alias.location));
+    // Each of the links leads to a skill.
+    let links = catalog.links.iter().map(|link| &link.location);
+    let mut files = skills.chain(catalog.aliases.iter().map(|alias| &alias.location)).chain(links);
     files.find(|file| file.starts_with(folder)).map(PathBuf::as_path)
 }
 

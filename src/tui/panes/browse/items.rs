@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use nucleo_matcher::Utf32String;
 
 use crate::widgets::shown;
-use skills_api::{ClientView, ClientViewState, ForeignBundle};
+use skills_api::{ClientView, ClientViewState, ForeignBundle, other_files};
 use skills_registry::Catalog;
 use skills_skill::{RefusalReason, Role, Skill, SkillId, Status, errors_and_warnings, safe_text};
 
@@ -200,8 +200,8 @@ pub fn reason(state: &ClientViewState) -> Option<String> {
             Some(format!("turned off in this client's settings: {}", shown(message)))
         }
         ClientViewState::Either(others) => {
-            let others: Vec<String> = others.iter().map(|path| shown(&path.display().to_string())).collect();
-            Some(format!("this one or {}: the choice varies between starts", others.join(" or ")))
+            let others = other_files(others, " or ", |path| shown(&path.display().to_string()));
+            Some(format!("this one or {others}: the choice varies between starts"))
         }
         ClientViewState::Waiting(until) => Some(format!("not listed yet: {}", shown(until))),
         ClientViewState::NotLooked => Some("not in a folder that this client searches".to_owned()),
