@@ -18,7 +18,7 @@ use super::gates::{Gates, approval_reason, gates};
 use super::loops::no_items;
 use super::plan::Plan;
 use super::progress::{CompositeKind, OpenStep, Progress, join, passed_in};
-use super::schedule;
+use super::schedule::{self, PARALLEL};
 use super::scheduled_call::{Role, ScheduledCall, gate_digest, sentence};
 use skills_base::memory::value_bytes;
 use skills_model::ApprovalReason;
@@ -208,16 +208,28 @@ impl Scheduler {
         let (mut warnings, mut refusals) = (Vec::<NewEvent>::new(), BTreeMap::new());
         let mut known_warnings = HashSet::new();
         let is_complete = |index| self.progress.completed.contains(&part_path(context.path, index));
+        let gate_paths = format!("{}~gate:", context.path);
+        let is_calling_gates = context.running.iter().any(|path| path.starts_with(&gate_paths));
+        let (mut gate_calls, mut running) = (Vec::<Box<ScheduledCall>>::new(), 0);
         for (capability, inputs) in work.left(is_complete) {
-            match gates(context, &self.progress, &self.approvals, capability, inputs)? {
-                Gates::Call(call) => return self.prompt(*call, None, context, out),
-                Gates::Running => return Ok(false),
-                Gates::Degraded(event) => {
+            let is_pending = !gate_calls.is_empty() || running > 0;
+            match gates(context, &self.progress, &self.approvals, capability, inputs) {
+                Ok(Gates::Call(call)) => {
+                    if gate_calls.iter().all(|known| known.path != call.path) {
+                        gate_calls.push(call);
+                    }
+                }
+                Ok(Gates::Running) => running += 1,
+                // An earlier call decides first.
+                Err(_) | Ok(Gates::Degraded(_)) if is_pending => break,
+                Err(failure) => return Err(failure),
+                Ok(Gates::Degraded(_)) if is_calling_gates => return Ok(false),
+                Ok(Gates::Degraded(event)) => {
                     out.events.push(event);
                     self.progress.skip(context, json!({"reason": "rejected by a gate"}), out);
                     return Ok(true);
                 }
-                Gates::Passed(more, refused) => {
+                Ok(Gates::Passed(more, refused)) => {
                     // One for all items about which the gate says the same.
                     let is_new = |event: &NewEvent| known_warnings.insert(event.data.to_string());
                     warnings.extend(more.into_iter().filter(is_new));
@@ -226,6 +238,15 @@ impl Scheduler {
                     }
                 }
             }
+            if gate_calls.len() + running >= PARALLEL {
+                break;
+            }
+        }
+        if !gate_calls.is_empty() || running > 0 {
+            for call in gate_calls {
+                self.prompt(*call, None, context, out)?;
+            }
+            return Ok(false);
         }
         let human =
             |capability: &Capability| approval_reason(refusals.get(&capability.id).cloned(), capability);
