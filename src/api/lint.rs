@@ -433,7 +433,7 @@ pub struct Neighbors {
     /// Folders that may contain capabilities: roots and bundles.
     folders: Vec<PathBuf>,
     /// The capabilities of those folders, read at the first contract.
-    capabilities: OnceLock<(Vec<CapabilityFolder>, Capabilities)>,
+    capabilities: OnceLock<DefinedCapabilities>,
     /// Ids and folders of the skills that are not shadowed.
     bundles: Vec<(String, PathBuf)>,
     /// The contracts of those skills, read at the first contract.
@@ -444,6 +444,38 @@ pub struct Neighbors {
     checked: usize,
     /// Commands and variables of this machine, if they are to be checked.
     machine: Option<Machine>,
+}
+
+/// What some folders define.
+#[derive(Debug)]
+struct DefinedCapabilities {
+    folders: Vec<CapabilityFolder>,
+    known_folders: HashSet<PathBuf>,
+    capabilities: Capabilities,
+    /// The findings about ids that are defined several times, by file.
+    duplicates: BTreeMap<PathBuf, Vec<Finding>>,
+}
+
+impl DefinedCapabilities {
+    fn load(folders: Vec<CapabilityFolder>) -> Self {
+        let capabilities = Capabilities::load(&folders);
+        let mut duplicates: BTreeMap<PathBuf, Vec<Finding>> = BTreeMap::new();
+        for finding in capabilities.findings().iter().filter(|finding| is_duplicate(finding)) {
+            duplicates.entry(finding.file.clone()).or_default().push(finding.clone());
+        }
+        let known_folders = folders.iter().map(|folder| folder.dir.clone()).collect();
+        Self { folders, known_folders, capabilities, duplicates }
+    }
+
+    /// Returns the findings about ids of files in a folder that are also defined elsewhere.
+    fn duplicates_in(&self, folder: &Path) -> impl Iterator<Item = &Finding> {
+        let below = self.duplicates.range(folder.to_owned()..);
+        below.take_while(move |(file, _)| file.starts_with(folder)).flat_map(|(_, findings)| findings)
+    }
+}
+
+fn is_duplicate(finding: &Finding) -> bool {
+    finding.code.ends_with("-duplicate")
 }
 
 impl Neighbors {
@@ -509,26 +541,25 @@ impl Neighbors {
 
     fn calls(&self, skill: &Skill) -> Option<Vec<Finding>> {
         let (contract, source) = contract_in(&skill.root_dir)?;
-        let (places, shared) = self.capabilities.get_or_init(|| {
-            let places: Vec<CapabilityFolder> =
-                self.folders.iter().filter_map(|folder| capability_place(folder)).collect();
-            let capabilities = Capabilities::load(&places);
-            (places, capabilities)
+        let shared = self.capabilities.get_or_init(|| {
+            DefinedCapabilities::load(
+                self.folders.iter().filter_map(|folder| capability_place(folder)).collect(),
+            )
         });
         // A registry has its capabilities in a folder above its skills.
-        let above = skill.root_dir.ancestors().filter_map(capability_place);
-        let mut all: Vec<CapabilityFolder> = above.filter(|place| !places.contains(place)).collect();
+        let above = skill.root_dir.ancestors().filter(|folder| !shared.known_folders.contains(*folder));
+        let mut all: Vec<CapabilityFolder> = above.filter_map(capability_place).collect();
         let own = (!all.is_empty()).then(|| {
-            all.extend(places.iter().cloned());
-            Capabilities::load(&all)
+            all.extend(shared.folders.iter().cloned());
+            DefinedCapabilities::load(all)
         });
-        let (names, capabilities) =
-            ([skill.id.as_str(), skill.name.as_str()], own.as_ref().unwrap_or(shared));
+        let defined = own.as_ref().unwrap_or(shared);
+        let (names, capabilities) = ([skill.id.as_str(), skill.name.as_str()], &defined.capabilities);
         let contracts = self.contracts(skill, &contract);
         let location = &contract.location;
         let mut findings =
             contract::check_calls(location, &source, &contract, &names, capabilities, contracts.as_deref());
-        findings.extend(beside_contract(skill, capabilities));
+        findings.extend(beside_contract(skill, defined));
         Some(findings)
     }
 
@@ -578,17 +609,17 @@ fn contract_in(folder: &Path) -> Option<(Contract, String)> {
 }
 
 /// Returns the findings in the capabilities and bindings of a bundle.
-fn beside_contract(skill: &Skill, capabilities: &Capabilities) -> Vec<Finding> {
+fn beside_contract(skill: &Skill, defined: &DefinedCapabilities) -> Vec<Finding> {
+    let capabilities = &defined.capabilities;
     let Some(place) = capability_place(&skill.root_dir) else { return Vec::new() };
     let own = Capabilities::load(&[place]);
     let inside = |file: &Path| file.strip_prefix(&skill.root_dir).ok().map(Path::to_owned);
     // References between files are checked below, among everything that is known.
-    let is_duplicate = |finding: &&Finding| finding.code.ends_with("-duplicate");
     let of_files = own
         .findings()
         .iter()
         .filter(|finding| rules::by_code(&finding.code).is_some() && !is_duplicate(finding))
-        .chain(capabilities.findings().iter().filter(is_duplicate));
+        .chain(defined.duplicates_in(&skill.root_dir));
     let mut findings: Vec<Finding> = of_files
         .filter_map(|finding| Some(Finding { file: inside(&finding.file)?, ..finding.clone() }))
         .collect();

@@ -29,6 +29,19 @@ const MAX_COMPARED_SKILL_BYTES: usize = 64;
 /// Returns `not_found` with similar names; `invalid_request` for a name that several skills have, listing their ids.
 pub fn resolve(catalog: &Catalog, requested: &str, place: Option<&Path>) -> Result<Arc<Skill>, Error> {
     let requested = requested.trim();
+    if let Some(skill) = find(catalog, requested, place)? {
+        return Ok(skill);
+    }
+    let compared = catalog.entries.iter().filter(|_| requested.len() <= MAX_COMPARED_SKILL_BYTES);
+    let skills = compared.map(|e| [e.skill.id.as_str(), e.skill.name.as_str()]);
+    Err(Error {
+        suggestions: nearest(requested, skills),
+        ..Error::new(Code::NotFound, format!("skill `{requested}` not found"))
+    })
+}
+
+/// Like [`resolve`], without similar names: `None` if nothing has the name.
+fn find(catalog: &Catalog, requested: &str, place: Option<&Path>) -> Result<Option<Arc<Skill>>, Error> {
     if requested.is_empty() {
         return Err(Error::new(Code::InvalidRequest, "a skill id, name or location is required"));
     }
@@ -37,23 +50,23 @@ pub fn resolve(catalog: &Catalog, requested: &str, place: Option<&Path>) -> Resu
         return Err(Error::new(Code::InvalidRequest, message));
     }
     if let Some(skill) = catalog.by_id(requested) {
-        return Ok(Arc::clone(skill));
+        return Ok(Some(Arc::clone(skill)));
     }
     // Anyone can write a bundle with any name, so a location is found first, and a path is not a name.
     if let Some(skill) = place.and_then(|place| catalog.by_location(place)) {
-        return Ok(Arc::clone(skill));
+        return Ok(Some(Arc::clone(skill)));
     }
     let is_path = is_path(requested, place);
     let is_name = |skill: &&Arc<Skill>| skill.name == requested && !is_path;
     let winners: Vec<_> = catalog.entries.iter().map(|e| &e.skill).filter(is_name).collect();
     match winners.as_slice() {
-        [one] => return Ok(Arc::clone(one)),
+        [one] => return Ok(Some(Arc::clone(one))),
         [] => {}
         several => return Err(ambiguous(requested, several)),
     }
     let losers: Vec<_> = catalog.shadowed.iter().map(|s| &s.skill).filter(is_name).collect();
     match losers.as_slice() {
-        [one] => return Ok(Arc::clone(one)),
+        [one] => return Ok(Some(Arc::clone(one))),
         [] => {}
         several => return Err(ambiguous(requested, several)),
     }
@@ -81,12 +94,17 @@ pub fn resolve(catalog: &Catalog, requested: &str, place: Option<&Path>) -> Resu
         );
         return Err(Error::new(Code::NotFound, message).of_shipped_skill());
     }
-    let compared = catalog.entries.iter().filter(|_| requested.len() <= MAX_COMPARED_SKILL_BYTES);
-    let skills = compared.map(|e| [e.skill.id.as_str(), e.skill.name.as_str()]);
-    Err(Error {
-        suggestions: nearest(requested, skills),
-        ..Error::new(Code::NotFound, format!("skill `{requested}` not found"))
-    })
+    Ok(None)
+}
+
+/// Returns whether a name leads to a skill; compares no similar names, for lists of many.
+pub fn exists(catalog: &Catalog, requested: &str, place: Option<&Path>) -> bool {
+    find(catalog, requested.trim(), place).is_ok_and(|found| found.is_some())
+}
+
+/// Like [`exists`], for the user's own skills.
+pub fn exists_own(catalog: &Catalog, requested: &str, place: Option<&Path>) -> bool {
+    find_own(catalog, requested.trim(), place).is_ok_and(|found| found.is_some())
 }
 
 /// Like [`resolve`], as if there were no project: a text of the user names only the user's own skills.
@@ -95,21 +113,29 @@ pub fn resolve(catalog: &Catalog, requested: &str, place: Option<&Path>) -> Resu
 /// Like [`resolve`]; `not_found` for a skill of a project.
 pub fn resolve_own(catalog: &Catalog, requested: &str, place: Option<&Path>) -> Result<Arc<Skill>, Error> {
     let requested = requested.trim();
-    let at_place =
-        || place.and_then(|place| catalog.by_location(place)).filter(|skill| catalog.is_own(skill));
-    if let Some(skill) = catalog.own_skill(requested).or_else(at_place) {
-        return Ok(Arc::clone(skill));
-    }
-    if !is_path(requested, place) {
-        match catalog.own_skills_named(requested).as_slice() {
-            [one] => return Ok(Arc::clone(one)),
-            [] => {}
-            several => return Err(ambiguous(requested, several)),
-        }
+    if let Some(skill) = find_own(catalog, requested, place)? {
+        return Ok(skill);
     }
     let found = resolve(catalog, requested, place)?;
     let message = format!("skill `{requested}` is only in a project ({}), not among your own", found.id);
     Err(Error::new(Code::NotFound, message))
+}
+
+/// Returns the user's own skill with an id, location or unambiguous name.
+fn find_own(catalog: &Catalog, requested: &str, place: Option<&Path>) -> Result<Option<Arc<Skill>>, Error> {
+    let at_place =
+        || place.and_then(|place| catalog.by_location(place)).filter(|skill| catalog.is_own(skill));
+    if let Some(skill) = catalog.own_skill(requested).or_else(at_place) {
+        return Ok(Some(Arc::clone(skill)));
+    }
+    if is_path(requested, place) {
+        return Ok(None);
+    }
+    match catalog.own_skills_named(requested).as_slice() {
+        [one] => Ok(Some(Arc::clone(one))),
+        [] => Ok(None),
+        several => Err(ambiguous(requested, several)),
+    }
 }
 
 /// Returns whether a requested text is a path, not the name of a skill.

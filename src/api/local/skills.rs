@@ -29,6 +29,16 @@ impl Skills {
         names::resolve_own(&self.registry.snapshot(), requested, Some(&self.place(requested)))
     }
 
+    /// Returns whether a name leads to a skill.
+    pub(super) fn exists(&self, requested: &str) -> bool {
+        names::exists(&self.registry.snapshot(), requested, Some(&self.place(requested)))
+    }
+
+    /// Like [`Self::exists`], as if there were no project.
+    pub(super) fn exists_own(&self, requested: &str) -> bool {
+        names::exists_own(&self.registry.snapshot(), requested, Some(&self.place(requested)))
+    }
+
     fn place(&self, requested: &str) -> PathBuf {
         let place = self.config.cwd.join(requested);
         skills_config::expand(&place.to_string_lossy(), Path::new("/"), &self.config.dirs.home)

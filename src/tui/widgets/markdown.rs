@@ -176,7 +176,7 @@ impl<'t> Writer<'t> {
                 self.source_lines(&gap);
             } else {
                 let source = source.trim_start_matches(']').trim();
-                let is_told = self.link > 0 && source == format!("({})", self.link_text());
+                let is_told = self.link > 0 && self.is_link_text(source);
                 if !is_told {
                     self.push(Seg::new(format!(" {}", clean(source)), Role::Muted));
                 }
@@ -185,10 +185,14 @@ impl<'t> Writer<'t> {
         self.at = to;
     }
 
-    /// Returns what is drawn of the link that is open.
-    fn link_text(&self) -> String {
+    /// Returns whether a target in parentheses is what is drawn of the link that is open. Compares at most the target:
+    /// a link can contain many images.
+    fn is_link_text(&self, target: &str) -> bool {
+        let Some(target) = target.strip_prefix('(').and_then(|target| target.strip_suffix(')')) else {
+            return false;
+        };
         let segs = self.inline.get(self.link_start..).unwrap_or_default();
-        segs.iter().map(|seg| seg.text.as_str()).collect()
+        segs.iter().flat_map(|seg| seg.text.chars()).eq(target.chars())
     }
 
     /// Draws a part of the source as it is, without empty lines at its start and end.

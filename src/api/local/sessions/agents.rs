@@ -193,12 +193,11 @@ impl AgentFolders {
     /// Returns what is wrong with the skills of an agent.
     fn problems(&self, agent: &Agent, of_project: bool) -> Vec<String> {
         let problem = |name: &String| {
-            let found = self.skills.resolve(name);
-            if of_project {
-                return found.is_err().then(|| format!("it uses the skill {name}, which does not exist"));
+            let exists = self.skills.exists(name);
+            if if of_project { exists } else { self.skills.exists_own(name) } {
+                return None;
             }
-            self.skills.resolve_own(name).err()?;
-            let why = if found.is_ok() { "is not among your own" } else { "does not exist" };
+            let why = if exists { "is not among your own" } else { "does not exist" };
             Some(format!("it uses the skill {name}, which {why}"))
         };
         agent.uses_skills.iter().filter_map(problem).collect()
