@@ -49,11 +49,11 @@ pub async fn run(cx: &mut Context, args: &EvalArgs) -> Result<Exit, Failure> {
     match form {
         Some(EvalReportForm::Json) => cx.out.value(&evaluation)?,
         Some(EvalReportForm::Markdown) => {
-            cx.out.raw(eval_report::markdown(&evaluation, &called).as_bytes())?
+            cx.out.raw(eval_report::markdown(&evaluation, &called).as_bytes())?;
         }
         Some(EvalReportForm::Junit) => cx.out.raw(eval_report::junit(&evaluation).as_bytes())?,
         Some(EvalReportForm::Github) => {
-            cx.out.raw(eval_report::github(&evaluation, &called, &cx.cwd).as_bytes())?
+            cx.out.raw(eval_report::github(&evaluation, &called, &cx.cwd).as_bytes())?;
         }
         None => cx.print_rendered(|is_plain, look| render(&evaluation, &called, is_plain, look))?,
     }
