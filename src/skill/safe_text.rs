@@ -7,9 +7,12 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use icu_properties::props::{
-    BidiControl, DefaultIgnorableCodePoint, Emoji, EmojiModifier, ExtendedPictographic, UnifiedIdeograph,
+    BidiControl, CanonicalCombiningClass, DefaultIgnorableCodePoint, Emoji, EmojiModifier, EmojiModifierBase,
+    ExtendedPictographic, GraphemeClusterBreak, UnifiedIdeograph,
 };
-use icu_properties::{CodePointSetData, CodePointSetDataBorrowed};
+use icu_properties::{
+    CodePointMapData, CodePointMapDataBorrowed, CodePointSetData, CodePointSetDataBorrowed,
+};
 
 use super::slice;
 
@@ -17,8 +20,23 @@ const BIDI_CONTROL: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<
 const IGNORABLE: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<DefaultIgnorableCodePoint>();
 const EMOJI: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<Emoji>();
 const SKIN_TONE: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<EmojiModifier>();
+const SKIN_TONE_BASE: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<EmojiModifierBase>();
+const CLUSTER_BREAK: CodePointMapDataBorrowed<'static, GraphemeClusterBreak> = CodePointMapData::new();
+const COMBINING_CLASS: CodePointMapDataBorrowed<'static, CanonicalCombiningClass> = CodePointMapData::new();
 const PICTOGRAPHIC: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<ExtendedPictographic>();
 const UNIFIED_IDEOGRAPH: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<UnifiedIdeograph>();
+
+/// Maximum number of combining characters on one base.
+const MAX_COMBINING: usize = 8;
+/// Maximum number of letters that are joined to one conjunct, without the first.
+const MAX_CONJUNCT: usize = 5;
+/// Maximum number of prepended marks of one character.
+const MAX_PREPENDED: usize = 3;
+/// Maximum number of joiners in one sequence of emoji.
+const MAX_JOINERS: usize = 3;
+/// Maximum number of joiners in [`NEAR`] bytes: terminals that do not join them draw each emoji.
+const MAX_NEAR_JOINERS: usize = 8;
+const NEAR: usize = 256;
 
 /// Makes one line safe: line breaks and tabs become spaces.
 pub fn line(text: &str) -> Cow<'_, str> {
@@ -64,6 +82,8 @@ pub(super) enum Hidden {
     Selector,
     /// Looks like a space, but is not one.
     Blank,
+    /// A combining character without a base, or one of too many: terminals draw all of them in one cell, or none.
+    Combining,
 }
 
 impl Hidden {
@@ -76,6 +96,9 @@ impl Hidden {
             Self::Tag => ("a Unicode tag character", "Unicode tag characters"),
             Self::Selector => ("a variation selector without effect", "variation selectors without effect"),
             Self::Blank => ("a blank character", "blank characters"),
+            Self::Combining => {
+                ("a combining character that may not be drawn", "combining characters that may not be drawn")
+            }
         }
     }
 }
@@ -86,7 +109,8 @@ impl Hidden {
 /// Follows Unicode's tables: C0 and C1, `Bidi_Control` and `Default_Ignorable_Code_Point`, and in addition line and
 /// paragraph separators, annotation marks and symbols without a shape, which are not visible either. Variation selectors
 /// are exempt if they have an effect: the presentation of an emoji, or the form of an ideograph; and so are the joiner of
-/// two emoji, and the braille blank next to a braille pattern.
+/// two emoji, and the braille blank next to a braille pattern. Combining characters are invisible where terminals may not
+/// draw them; see [`is_combined`].
 pub(super) fn hidden(c: char, before: &str, after: &str) -> Option<Hidden> {
     let follows = |set: CodePointSetDataBorrowed<'static>| {
         before.chars().next_back().is_some_and(|before| set.contains(before))
@@ -98,10 +122,10 @@ pub(super) fn hidden(c: char, before: &str, after: &str) -> Option<Hidden> {
         '\u{2028}' | '\u{2029}' | '\u{fff9}'..='\u{fffb}' => Some(Hidden::ZeroWidth),
         '\u{2800}' if is_next_to_braille(before, after) => None,
         '\u{2800}' | '\u{16fe4}' | '\u{1d159}' => Some(Hidden::Blank),
-        _ if !IGNORABLE.contains(c) => None,
+        _ if !IGNORABLE.contains(c) => (!is_combined(c, before)).then_some(Hidden::Combining),
         '\u{fe0e}' | '\u{fe0f}' if follows(EMOJI) => None,
         '\u{e0100}'..='\u{e01ef}' if follows(UNIFIED_IDEOGRAPH) => None,
-        '\u{200d}' if joins_emoji(before, after) => None,
+        '\u{200d}' if joins_emoji(before, after) && has_few_joiners(before) => None,
         '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}' => Some(Hidden::Selector),
         '\u{e0000}'..='\u{e0fff}' => Some(Hidden::Tag),
         _ => Some(Hidden::ZeroWidth),
@@ -120,16 +144,115 @@ fn joins_emoji(before: &str, after: &str) -> bool {
     let first = match before.next() {
         // A selector without effect is shown, and separates them.
         Some('\u{fe0f}') => before.next().filter(|base| EMOJI.contains(*base)),
-        Some(tone) if SKIN_TONE.contains(tone) => before.next(),
+        Some(tone) if SKIN_TONE.contains(tone) => before.next().filter(|base| SKIN_TONE_BASE.contains(*base)),
         other => other,
     };
     let is_pictographic = |c: Option<char>| c.is_some_and(|c| PICTOGRAPHIC.contains(c));
     is_pictographic(first) && is_pictographic(after.chars().next())
 }
 
+/// Returns whether another joiner in a sequence of emoji is one of few.
+fn has_few_joiners(before: &str) -> bool {
+    let is_of_sequence = |c: &char| {
+        PICTOGRAPHIC.contains(*c) || SKIN_TONE.contains(*c) || matches!(c, '\u{fe0f}' | '\u{200d}')
+    };
+    let sequence = before.chars().rev().take_while(is_of_sequence).take(MAX_JOINERS * 4);
+    let mut start = before.len().saturating_sub(NEAR);
+    while !before.is_char_boundary(start) {
+        start += 1;
+    }
+    let joiners = |chars: &mut dyn Iterator<Item = char>| chars.filter(|c| *c == '\u{200d}').count();
+    joiners(&mut sequence.into_iter()) < MAX_JOINERS
+        && joiners(&mut slice(before, start..).chars()) < MAX_NEAR_JOINERS
+}
+
+/// Returns whether a character is drawn: as a character of its own, or together with the ones before it. Terminals draw
+/// a grapheme cluster in the cells of its base: further characters on a base are not seen, and a cluster that is wider
+/// than the line is not drawn at all.
+fn is_combined(c: char, before: &str) -> bool {
+    let mut previous = before.chars().rev();
+    if SKIN_TONE.contains(c) {
+        return previous.next().is_some_and(|base| SKIN_TONE_BASE.contains(base));
+    }
+    match CLUSTER_BREAK.get(c) {
+        GraphemeClusterBreak::Extend | GraphemeClusterBreak::SpacingMark => {
+            let marks = previous.clone().take(MAX_COMBINING).take_while(|c| is_extending(*c)).count();
+            let base = previous.clone().nth(marks);
+            let is_second_letter = is_letter_above(c) && previous.next().is_some_and(is_letter_above);
+            marks < MAX_COMBINING
+                && base.is_some_and(|base| base != '\n')
+                && !is_second_letter
+                && !(is_virama(c) && viramas(before) >= MAX_CONJUNCT)
+        }
+        GraphemeClusterBreak::L | GraphemeClusterBreak::V | GraphemeClusterBreak::T => is_syllable(c, before),
+        GraphemeClusterBreak::Prepend => {
+            let is_prepended = |c: &char| CLUSTER_BREAK.get(*c) == GraphemeClusterBreak::Prepend;
+            previous.take(MAX_PREPENDED).take_while(is_prepended).count() < MAX_PREPENDED
+        }
+        _ => true,
+    }
+}
+
+fn is_extending(c: char) -> bool {
+    let class = CLUSTER_BREAK.get(c);
+    [GraphemeClusterBreak::Extend, GraphemeClusterBreak::SpacingMark, GraphemeClusterBreak::ZWJ]
+        .contains(&class)
+}
+
+/// Returns whether a character is a letter that is drawn above another one.
+fn is_letter_above(c: char) -> bool {
+    matches!(c, '\u{363}'..='\u{36f}' | '\u{1dd3}'..='\u{1df4}' | '\u{2de0}'..='\u{2dff}' | '\u{a674}'..='\u{a67b}')
+}
+
+/// Returns whether a character joins two letters of an Indic script.
+fn is_virama(c: char) -> bool {
+    COMBINING_CLASS.get(c) == CanonicalCombiningClass::Virama
+}
+
+/// Returns how many viramas precede in the same conjunct, at most [`MAX_CONJUNCT`].
+fn viramas(before: &str) -> usize {
+    let (mut count, mut has_letter) = (0, false);
+    for c in before.chars().rev().take(MAX_CONJUNCT * (MAX_COMBINING + 1)) {
+        match (is_virama(c), is_extending(c)) {
+            (true, _) => {
+                count += 1;
+                has_letter = false;
+            }
+            (false, true) => {}
+            // Two letters without a virama between them are not joined.
+            (false, false) if has_letter || c.is_ascii() => break,
+            (false, false) => has_letter = true,
+        }
+    }
+    count.min(MAX_CONJUNCT)
+}
+
+/// Returns whether a conjoining jamo is part of a Hangul syllable with at most two of each kind.
+fn is_syllable(c: char, before: &str) -> bool {
+    let mut rest = before.chars().rev().map(|c| CLUSTER_BREAK.get(c)).peekable();
+    let mut run = |class: GraphemeClusterBreak| {
+        std::iter::from_fn(|| rest.next_if(|found| *found == class)).take(3).count()
+    };
+    let class = CLUSTER_BREAK.get(c);
+    let trailing = if class == GraphemeClusterBreak::T { run(GraphemeClusterBreak::T) } else { 0 };
+    let vowels = if class == GraphemeClusterBreak::L { 0 } else { run(GraphemeClusterBreak::V) };
+    let leading = run(GraphemeClusterBreak::L);
+    if class == GraphemeClusterBreak::L {
+        return leading < 2;
+    }
+    let composed = rest.peek().copied().filter(|_| leading == 0);
+    let has_base = match composed {
+        Some(GraphemeClusterBreak::LV) => true,
+        Some(GraphemeClusterBreak::LVT) => class == GraphemeClusterBreak::T && vowels == 0,
+        _ => (1..=2).contains(&leading) && (class == GraphemeClusterBreak::V || vowels > 0),
+    };
+    let most_vowels = if class == GraphemeClusterBreak::V { 1 } else { 2 };
+    has_base && vowels <= most_vowels && trailing < 2
+}
+
 /// Returns whether a character is invisible in any position. Spaces and line breaks count as visible.
 pub fn is_invisible(c: char) -> bool {
-    hidden(c, "", "").is_some()
+    hidden(c, "", "").is_some_and(|kind| kind != Hidden::Combining)
 }
 
 /// Returns whether a byte can only belong to clean text; everything else is checked in detail.
@@ -246,13 +369,25 @@ mod tests {
         for c in all_chars() {
             let text = format!("x{c}y");
             let is_blank = matches!(c, '\u{2800}' | '\u{16fe4}' | '\u{1d159}');
-            let replaced =
-                listed(c) || is_blank || matches!(c, '\u{2028}' | '\u{2029}' | '\u{fff9}'..='\u{fffb}');
+            let is_combining = hidden(c, "x", "y") == Some(Hidden::Combining);
+            let class = CLUSTER_BREAK.get(c);
+            let is_vowel = class == GraphemeClusterBreak::V || class == GraphemeClusterBreak::T;
+            assert_eq!(
+                is_combining,
+                SKIN_TONE.contains(c) || (is_vowel && !listed(c)),
+                "{:04X}",
+                u32::from(c)
+            );
+            let replaced = listed(c)
+                || is_blank
+                || is_combining
+                || matches!(c, '\u{2028}' | '\u{2029}' | '\u{fff9}'..='\u{fffb}');
             assert_eq!(line(&text) != text, replaced, "{:04X}", u32::from(c));
             assert_eq!(line(&text).contains(c), !replaced, "{:04X}", u32::from(c));
             assert_eq!(block(&text) != text, replaced && c != '\n', "{:04X}", u32::from(c));
             assert_eq!(block(&text).contains(c), !replaced || c == '\n', "{:04X}", u32::from(c));
-            assert_eq!(is_invisible(c), replaced && !matches!(c, '\n' | '\r' | '\t'), "{:04X}", u32::from(c));
+            let is_replaced = replaced && !is_combining && !matches!(c, '\n' | '\r' | '\t');
+            assert_eq!(is_invisible(c), is_replaced, "{:04X}", u32::from(c));
         }
     }
 
@@ -325,6 +460,37 @@ mod tests {
         }
     }
 
+    #[test]
+    fn combining_characters_are_kept_where_they_are_drawn() {
+        let conjunct = "क\u{94d}".repeat(5) + "क";
+        let syllables = "\u{1112}\u{1161}\u{11ab}\u{1100}\u{1173}\u{11af}각\u{11a8}가\u{11ab}";
+        for text in
+            ["e\u{301}", "שּׁ\u{5b8}", "Tiê\u{301}ng", "👍🏽👩🏿", "กำ", "a\u{363}b\u{364}", &conjunct, syllables]
+        {
+            assert!(matches!(line(text), Cow::Borrowed(_)), "{text}: {}", line(text));
+        }
+        let long = |text: &str| text.repeat(9);
+        for text in [
+            format!("e{}", long("\u{301}")),
+            format!("e{}", long("\u{e33}")),
+            "\u{301}".to_owned(),
+            "a\n\u{301}".to_owned(),
+            "a\u{363}\u{364}".to_owned(),
+            "a🏽".to_owned(),
+            "👍🏽🏽".to_owned(),
+            long("क\u{94d}") + "क",
+            long("\u{1100}"),
+            "y\u{1161}".to_owned(),
+            "\u{1100}\u{1161}\u{1161}\u{1161}".to_owned(),
+            "\u{1100}\u{11a8}".to_owned(),
+            long("\u{600}"),
+            "👨\u{200d}👩\u{200d}👧\u{200d}👦\u{200d}👦".to_owned(),
+            long("👩\u{200d}💻 "),
+        ] {
+            assert!(line(&text).contains("⟨U+"), "{text:?} became {:?}", line(&text));
+        }
+    }
+
     /// Generates text with many dangerous characters.
     fn wild() -> impl Strategy<Value = String> {
         let c = prop_oneof![
@@ -338,6 +504,14 @@ mod tests {
             Just('\u{200d}'),
             Just('\u{fe0f}'),
             Just('\u{feff}'),
+            Just('\u{301}'),
+            Just('\u{363}'),
+            Just('क'),
+            Just('\u{94d}'),
+            Just('👩'),
+            (0x1100_u32..0x1200).prop_filter_map("char", char::from_u32),
+            Just('가'),
+            Just('\u{600}'),
         ];
         proptest::collection::vec(c, 0..60).prop_map(|chars| chars.into_iter().collect())
     }

@@ -108,7 +108,7 @@ fn note(
         Hidden::Tag => true,
         Hidden::Bidi => !matches!(first, '\u{61c}' | '\u{200e}' | '\u{200f}'),
         Hidden::Selector => group.count >= 4,
-        Hidden::Control | Hidden::ZeroWidth | Hidden::Blank => false,
+        Hidden::Control | Hidden::ZeroWidth | Hidden::Blank | Hidden::Combining => false,
     };
     let rule = if smuggled { &rules::SMUGGLED_TEXT } else { &rules::HIDDEN_CHARACTERS };
     let code = u32::from(first);
@@ -140,10 +140,11 @@ fn may_hide(bytes: &[u8], at: usize) -> bool {
         // U+2000 to U+207F, without the frequent dashes and quotes, which are visible, and U+2800.
         0xe2 => match (bytes.get(at + 1), bytes.get(at + 2)) {
             (Some(0x80), Some(last)) => matches!(last, 0x8b..=0x8f | 0xa8..=0xae),
-            (Some(0x81), _) | (Some(0xa0), Some(0x80)) => true,
+            (Some(0x81 | 0x83 | 0xb3 | 0xb5..=0xb7), _) | (Some(0xa0), Some(0x80)) => true,
             _ => false,
         },
-        first => matches!(first, 0..=0x1f | 0x7f | 0xc2 | 0xcd | 0xd8 | 0xe1 | 0xe3 | 0xef | 0xf0 | 0xf3),
+        // Those of most letters, ideographs and Hangul syllables are excluded.
+        first => !matches!(first, 0xc3..=0xcb | 0xce..=0xd1 | 0xe4..=0xe9 | 0xeb | 0xec),
     }
 }
 
