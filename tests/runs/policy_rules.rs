@@ -656,7 +656,9 @@ async fn a_fork_requires_approval_after_a_definition_was_edited() {
         let core = place.open().await;
         let command = RunCommand::Fork { checkpoint: Some(0), by: None };
         let forked = core.send_command(&run.id.0, command).await.unwrap().run;
-        core.send_command(&forked.id.0, resume()).await.unwrap();
+        let resume =
+            RunCommand::Resume { checkpoint: None, inputs: None, despite_change: is_changed, by: None };
+        core.send_command(&forked.id.0, resume).await.unwrap();
         let waits = wait_for_completion(&core, &forked.id.0).await;
         let Some(Gate::Human { why, .. }) = &waits.gate else { panic!("{edit}: {:?}", waits.error) };
         assert_eq!(matches!(why, ApprovalReason::Changed { .. }), is_changed, "{edit}: {why:?}");
