@@ -16,7 +16,7 @@ use crate::pane::{Effect, PaneId};
 use crate::panes::proposals::changed_lines;
 use crate::proposal_requests::ProposalPaneRequest;
 use crate::theme::Role;
-use crate::widgets::{Painter, RichLine, Scroll, Seg, cut_middle, shown, wrap};
+use crate::widgets::{Painter, RichLine, Scroll, Seg, cut_middle, exact, shown, wrap};
 use skills_api::{CheckResult, ProposalAction, ProposalView};
 
 /// Width of the dialog if there is enough space.
@@ -166,7 +166,7 @@ impl ProposalDialog {
             format!("{letters}{}", painter.glyphs.ellipsis)
         };
         let value = width.saturating_sub(LABEL_WIDTH);
-        let path = shown(&view.location.display().to_string());
+        let path = exact(&view.location.display().to_string());
         let path = cut_middle(&path, value, painter.glyphs.ellipsis).into_owned();
         let mut lines = Vec::new();
         let mut row = |label: &str, text: String, role: Role| {

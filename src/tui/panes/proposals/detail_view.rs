@@ -11,7 +11,8 @@ use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::{
-    Painter, RichLine, Scroll, Seg, Title, ago, cells, count, counted, cut_line, cut_middle, shown, wrap,
+    Painter, RichLine, Scroll, Seg, Title, ago, break_code, cells, count, counted, cut_line, cut_middle,
+    exact, shown, wrap,
 };
 use skills_api::{
     CheckResult, ProposalCheckKind, ProposalDecision, ProposalState, ProposalSummary, ProposalView,
@@ -214,9 +215,8 @@ fn push_texts(lines: &mut Vec<Line>, view: &ProposalView, width: u16) {
         lines.push(Line::Rich(RichLine::default()));
         lines.push(Line::Title((*title).to_owned(), RichLine::default()));
         for line in text.lines() {
-            let wrapped = wrap(&[Seg::new(shown(line), Role::Text)], width);
-            let wrapped = if wrapped.is_empty() { vec![Vec::new()] } else { wrapped };
-            lines.extend(wrapped.into_iter().map(|segs| Line::Rich(RichLine::from_segs(segs))));
+            let broken = break_code(&[Seg::new(exact(line), Role::Text)], width);
+            lines.extend(broken.into_iter().map(|segs| Line::Rich(RichLine::from_segs(segs))));
         }
     }
 }
@@ -350,7 +350,7 @@ fn draw_decision(view: &ProposalView, band: Rect, painter: &mut Painter<'_>) {
     }
     let label_end = x + 9;
     let value = available.saturating_sub(9);
-    let path = shown(&view.location.display().to_string());
+    let path = exact(&view.location.display().to_string());
     let failed = view.checks.iter().find(|check| {
         check.result == CheckResult::Fail
             && matches!(check.check, ProposalCheckKind::Unchanged | ProposalCheckKind::Writable)

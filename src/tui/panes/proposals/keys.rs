@@ -11,7 +11,7 @@ use crate::action::{Action, Context, PaneCommand};
 use crate::overlay::{DescriptionEdit, Passage, ProposalCommand, Reading};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId};
 use crate::theme::Role;
-use crate::widgets::shown;
+use crate::widgets::{exact, shown};
 use skills_api::{ProposalState, ProposalView};
 use skills_config::operands;
 
@@ -253,7 +253,7 @@ fn reading(view: &ProposalView) -> Effect {
             Some('-') => Role::Danger,
             _ => Role::Text,
         };
-        passages.push(Passage::Text { before: String::new(), text: line.to_owned(), role });
+        passages.push(Passage::Text { before: String::new(), text: exact(line), role });
     }
     let texts = [("Justification", Some(&view.justification)), ("Evidence", view.evidence.as_ref())];
     for (title, text) in texts.iter().filter_map(|(title, text)| Some((title, text.as_ref()?))) {
