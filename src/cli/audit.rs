@@ -19,8 +19,7 @@ pub async fn run(cx: &mut Context, action: &AuditAction) -> Result<Exit, Failure
             if cx.out.json {
                 cx.out.value(&report)?;
             } else {
-                let called = super::runs::invocation(&cx.global, None);
-                let text = called.completed_in(&verified(&report, cx.out.look));
+                let text = cx.completed_in(&verified(&report, cx.out.look));
                 cx.out.raw(text.as_bytes())?;
             }
             let is_complete = report.unchecked.is_none();

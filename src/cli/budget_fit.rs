@@ -52,7 +52,8 @@ pub async fn run(cx: &mut Context, args: &BudgetFitArgs) -> Result<Exit, Failure
         let saved = match save_description(&*core, new).await {
             // The other changes are independent of a file that this program never writes.
             Err(error) if error.code == Code::InvalidRequest => {
-                cx.reporter().warn(&format!("{}: {}", description.skill_id, safe_text::line(&error.message)));
+                let message = cx.completed_in(&error.message);
+                cx.reporter().warn(&format!("{}: {}", description.skill_id, safe_text::line(&message)));
                 continue;
             }
             saved => saved?,

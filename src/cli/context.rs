@@ -141,7 +141,12 @@ impl Context {
         if self.in_memory() {
             return IN_MEMORY_NOTE.to_owned();
         }
-        invocation(&self.global, None).completed_in(commands)
+        self.completed_in(commands)
+    }
+
+    /// Adds the options of this call to the commands in a text, in backticks or parentheses.
+    pub(super) fn completed_in(&self, text: &str) -> String {
+        invocation(&self.global, None).completed_in(text)
     }
 
     /// Opens the local core, with what this command needs: for commands that are not available for a remote service.

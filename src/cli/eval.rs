@@ -45,15 +45,17 @@ pub async fn run(cx: &mut Context, args: &EvalArgs) -> Result<Exit, Failure> {
         return watch(cx, config, job).await;
     }
     let evaluation = evaluate(&config, &job).await?;
+    let called = invocation(&cx.global, None);
     match form {
         Some(EvalReportForm::Json) => cx.out.value(&evaluation)?,
-        Some(EvalReportForm::Markdown) => cx.out.raw(eval_report::markdown(&evaluation).as_bytes())?,
-        Some(EvalReportForm::Junit) => cx.out.raw(eval_report::junit(&evaluation).as_bytes())?,
-        Some(EvalReportForm::Github) => cx.out.raw(eval_report::github(&evaluation, &cx.cwd).as_bytes())?,
-        None => {
-            let called = invocation(&cx.global, None);
-            cx.print_rendered(|is_plain, look| render(&evaluation, &called, is_plain, look))?;
+        Some(EvalReportForm::Markdown) => {
+            cx.out.raw(eval_report::markdown(&evaluation, &called).as_bytes())?
         }
+        Some(EvalReportForm::Junit) => cx.out.raw(eval_report::junit(&evaluation).as_bytes())?,
+        Some(EvalReportForm::Github) => {
+            cx.out.raw(eval_report::github(&evaluation, &called, &cx.cwd).as_bytes())?
+        }
+        None => cx.print_rendered(|is_plain, look| render(&evaluation, &called, is_plain, look))?,
     }
     if !cx.out.json {
         warn(&evaluation.warnings);
@@ -93,7 +95,10 @@ async fn watch(cx: &mut Context, config: Config, job: EvalJob) -> Result<Exit, F
                 before = Some(evaluation);
             }
             // A file may be incomplete, or invalid until the next change.
-            Err(error) if before.is_some() => cx.reporter().print_line(&safe_text::line(&error.message)),
+            Err(error) if before.is_some() => {
+                let message = called.completed_in(&error.message);
+                cx.reporter().print_line(&safe_text::line(&message));
+            }
             Err(error) => return Err(error.into()),
         }
         let files = before.as_ref().map(|before| before.golden.clone()).unwrap_or_default();
@@ -224,7 +229,7 @@ fn render(evaluation: &Evaluation, called: &Invocation, plain: bool, look: Termi
             let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&safe_text::line(&what), look.color));
         }
         if let Some(compared) = &evaluation.compared {
-            let _ = writeln!(out, "{}", called.completed_in(&eval_report::compared(compared)));
+            let _ = writeln!(out, "{}", eval_report::compared(compared, called));
         }
     }
     match &evaluation.regressions {

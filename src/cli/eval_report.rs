@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::eval::why_rejected;
 use super::output::counted;
 use skills_api::Evaluation;
+use skills_config::Invocation;
 use skills_discovery::{ComparedQueries, EvalReport, NearMisses, Regression};
 use skills_skill::{SkillId, safe_text};
 
@@ -22,16 +23,16 @@ fn name(id: Option<&SkillId>) -> String {
 }
 
 /// Describes which queries were compared with those of a baseline.
-pub(super) fn compared(compared: &ComparedQueries) -> String {
+pub(super) fn compared(compared: &ComparedQueries, called: &Invocation) -> String {
     let mut text = format!("{} compared", counted(compared.queries, "query"));
     if let Some((added, removed)) = compared.added.zip(compared.removed) {
         text += &format!(", {added} added, {removed} removed");
     }
     if compared.not_comparable > 0 {
         let queries = counted(compared.not_comparable, "query");
+        let command = called.line(&["eval", "--json"]);
         text += &format!(
-            "; {queries} not comparable: this baseline contains missed queries only, write a new one with \
-                `skills eval --json`"
+            "; {queries} not comparable: this baseline contains missed queries only, write a new one with `{command}`"
         );
     }
     text
@@ -56,7 +57,7 @@ fn failures(evaluation: &Evaluation) -> Vec<(String, String)> {
 }
 
 /// Renders Markdown for a comment on a pull request.
-pub fn markdown(evaluation: &Evaluation) -> String {
+pub fn markdown(evaluation: &Evaluation, called: &Invocation) -> String {
     let report = &evaluation.report;
     let cell = |text: &str| text.replace('\\', "\\\\").replace('|', "\\|").replace('<', "&lt;");
     let mut out = String::from("### Skill routing\n\n");
@@ -106,7 +107,7 @@ pub fn markdown(evaluation: &Evaluation) -> String {
             let _ = writeln!(out, "\nand {} more", changed.len() - MAX_ROWS);
         }
         if let Some(queries) = &evaluation.compared {
-            let _ = writeln!(out, "\n{}.", compared(queries));
+            let _ = writeln!(out, "\n{}.", compared(queries, called));
         }
     }
     if let Some(worse) = &evaluation.regressions {
@@ -231,7 +232,7 @@ fn property(text: &str) -> String {
 }
 
 /// Renders workflow commands of GitHub Actions.
-pub fn github(evaluation: &Evaluation, cwd: &Path) -> String {
+pub fn github(evaluation: &Evaluation, called: &Invocation, cwd: &Path) -> String {
     let places = places(evaluation, cwd);
     let report = &evaluation.report;
     let mut out = String::new();
@@ -260,7 +261,7 @@ pub fn github(evaluation: &Evaluation, cwd: &Path) -> String {
     let mut figures =
         format!("P@1 {:.3}, MRR@10 {:.3}, {} queries", report.p_at_1, report.mrr_at_10, report.queries);
     if let (Some(changed), Some(queries)) = (&evaluation.changed, &evaluation.compared) {
-        figures += &format!("; {} with a different winner, {}", changed.len(), compared(queries));
+        figures += &format!("; {} with a different winner, {}", changed.len(), compared(queries, called));
     }
     let _ = writeln!(out, "::notice title=skills eval::{}", data(&figures));
     out

@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use super::context::IN_MEMORY_NOTE;
+use super::dialog::clean;
 use super::output::{TerminalCaps, TextStyle};
 use skills_api::{Code, Error, ErrorBody, new_trace_id, redacted_text};
 use skills_config::Invocation;
@@ -59,6 +60,17 @@ impl Failure {
                 Self::Core(Error { message, ..error })
             }
             Self::Output(error) => Self::Output(error),
+        }
+    }
+
+    /// Renders it as a labeled line of a dialog.
+    ///
+    /// # Errors
+    /// Returns the failure itself if the output is closed.
+    pub fn line(self) -> Result<String, Self> {
+        match self {
+            Self::Core(error) => Ok(format!("Error: {}.", clean(error.message.trim_end_matches('.')))),
+            Self::Output(error) => Err(Self::Output(error)),
         }
     }
 

@@ -15,7 +15,9 @@ pub fn run(cx: &mut Context, action: &KeysAction) -> Result<Exit, Failure> {
 fn make(cx: &mut Context, args: &NewKeyArgs) -> Result<Exit, Failure> {
     let name = args.name.trim();
     if name.is_empty() || name.chars().any(char::is_control) {
-        return Err(Failure::usage("a key needs a name, without control characters: skills keys new ci"));
+        return Err(Failure::usage(
+            "a key needs a name, without control characters, for example `skills keys new ci`",
+        ));
     }
     if args.scopes.is_empty() {
         return Err(Failure::usage("a key needs a scope: --scopes read,run,decide,admin"));

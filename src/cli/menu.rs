@@ -4,6 +4,7 @@ use super::Context;
 use super::args::{self, Cli};
 use super::dialog::{Dialog, clean};
 use super::failure::{Exit, Failure};
+use super::runs::invocation;
 use super::{dispatch, missing_store};
 use skills_config::Audience;
 
@@ -15,13 +16,9 @@ const ENTRIES: [(&str, &[&str]); 4] =
 pub fn run(cx: &mut Context) -> Result<Exit, Failure> {
     loop {
         let Some(words) = choose()? else { return Ok(Exit::Success) };
-        match command(cx, &words) {
-            Ok(_) => {}
-            Err(Failure::Core(error)) => {
-                let message = clean(error.message.trim_end_matches('.'));
-                Dialog::of_terminal().print_line(format!("Error: {message}."))?;
-            }
-            Err(failure) => return Err(failure),
+        if let Err(failure) = command(cx, &words) {
+            let line = failure.completed(&invocation(&cx.global, None)).line()?;
+            Dialog::of_terminal().print_line(line)?;
         }
     }
 }

@@ -7,7 +7,9 @@ use super::Context;
 use super::context::Backend;
 use super::dialog::{Dialog, capitalized, clean};
 use super::failure::{Exit, Failure};
+use super::runs::invocation;
 use skills_api::{CheckResult, CoreParts, WhyCheck, WhyReport, WhyRequest, usual_request, why};
+use skills_config::Invocation;
 use skills_discovery::{Answer, Fit, Hit, Request};
 use skills_skill::safe_text;
 
@@ -55,6 +57,7 @@ impl<'t> Reply<'t> {
 pub async fn run(cx: &mut Context, intent: &str) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Index).await?;
     let usual = usual_request(&cx.config()?);
+    let called = invocation(&cx.global, None);
     let mut dialog = Dialog::of_terminal();
     let mut next = (!intent.trim().is_empty()).then(|| intent.trim().to_owned());
     let mut done = Exit::Success;
@@ -69,7 +72,7 @@ pub async fn run(cx: &mut Context, intent: &str) -> Result<Exit, Failure> {
         let answer = client.discover(request).await?;
         done = if answer.fit == Fit::None { Exit::ChecksFailed } else { Exit::Success };
         dialog.results(&intent, &answer)?;
-        if !dialog.choose(&client, &intent, &answer).await? {
+        if !dialog.choose(&client, &called, &intent, &answer).await? {
             return Ok(done);
         }
     }
@@ -106,7 +109,13 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
     }
 
     /// Handles replies until another request is wanted (returns true), or the user quits.
-    async fn choose(&mut self, client: &Backend, intent: &str, answer: &Answer) -> Result<bool, Failure> {
+    async fn choose(
+        &mut self,
+        client: &Backend,
+        called: &Invocation,
+        intent: &str,
+        answer: &Answer,
+    ) -> Result<bool, Failure> {
         let listed = answer.results.len();
         let numbers = match listed {
             0 => String::new(),
@@ -137,8 +146,11 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
                     let request =
                         WhyRequest { skill_id: skill, intent: Some(intent.to_owned()), clients: Vec::new() };
                     match why(&**client, &request).await {
-                        Ok(report) => self.print_line(checks(&report).trim_end())?,
-                        Err(error) => self.print_line(format!("Error: {}.", clean(&error.message)))?,
+                        Ok(mut report) => {
+                            report.complete_commands(called);
+                            self.print_line(checks(&report).trim_end())?;
+                        }
+                        Err(error) => self.print_line(Failure::Core(error).completed(called).line()?)?,
                     }
                 }
                 Reply::Help => {

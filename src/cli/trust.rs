@@ -11,7 +11,6 @@ use super::Context;
 use super::args::TrustArgs;
 use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, byte_size, counted};
-use super::runs::invocation;
 use skills_api::{Code, CoreParts, Error, Local, TrustSubject};
 use skills_base::paths::escaped;
 use skills_config::shown;
@@ -265,7 +264,7 @@ async fn list(cx: &mut Context, local: &Local) -> Result<Exit, Failure> {
         }
         if out.is_empty() {
             let text = "only the shipped skills are trusted; `skills trust PATH|SKILL` shows what would be trusted\n";
-            out += &invocation(&cx.global, None).completed_in(text);
+            out += &cx.completed_in(text);
         }
         cx.out.raw(out.as_bytes())?;
     }

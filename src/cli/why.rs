@@ -20,11 +20,7 @@ pub async fn run(cx: &mut Context, args: &WhyArgs) -> Result<Exit, Failure> {
     };
     let mut report = why(&*core, &request).await?;
     if !cx.out.json {
-        let called = invocation(&cx.global, None);
-        let of_clients = report.clients.iter_mut().flat_map(|client| &mut client.checks);
-        for check in report.checks.iter_mut().chain(of_clients) {
-            check.help = check.help.take().map(|help| called.completed_in(&help));
-        }
+        report.complete_commands(&invocation(&cx.global, None));
     }
     if cx.out.json {
         cx.out.value(&report)?;

@@ -326,6 +326,11 @@ pub(crate) fn is_searched(query: &QueryContext<'_>, slot: usize) -> bool {
     place(query, slot) == ListSlot::Result
 }
 
+/// Returns whether a skill is only attached, and not a result of the request.
+pub(crate) fn is_attachable(query: &QueryContext<'_>, slot: usize) -> bool {
+    place(query, slot) == ListSlot::Attachable
+}
+
 /// Returns why a candidate is excluded, if it is.
 fn exclusion(query: &QueryContext<'_>, slot: usize) -> Option<ExcludedWhy> {
     let request = query.request;

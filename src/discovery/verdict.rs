@@ -13,7 +13,7 @@ use super::matcher::{Row, ScoreTerm};
 use super::ranking::{QueryContext, rule_terms, strict};
 use super::reading::Reading;
 use super::segment::Key;
-use super::sorting::{Ranked, is_searched};
+use super::sorting::{Ranked, is_attachable, is_searched};
 use super::tokenize::{fold_accents, is_unspaced};
 use super::weights::Fitted;
 use skills_skill::SkillId;
@@ -577,6 +577,15 @@ fn with_sentence(
             "no skill fits: of the searched skills, only exclusion clauses contain words of the request"
                 .to_owned()
         }
+        (Fit::None, VerdictReason::NothingKnown) if has_sidecar_word(query) => {
+            "no skill fits: of the searched skills, only sidecars contain words of the request; attach one to a target"
+                .to_owned()
+        }
+        (Fit::None, VerdictReason::NothingKnown) if query.cx.view == View::Short => {
+            "no skill fits: none of the searched skills contains any word of the request in its name, description \
+                or tags"
+                .to_owned()
+        }
         (Fit::None, VerdictReason::NothingKnown) => {
             "no skill fits: none of the searched skills contains any word of the request".to_owned()
         }
@@ -606,6 +615,17 @@ fn has_excluded_word(query: &QueryContext<'_>) -> bool {
     let mut searched = index.entries().filter(|(slot, _)| is_searched(query, *slot));
     searched.any(|(_, entry)| {
         entry.exclusions.iter().any(|clause| stems.iter().any(|stem| clause.stems.contains(stem)))
+    })
+}
+
+/// Returns whether a sidecar that can be attached contains a content word of the request.
+fn has_sidecar_word(query: &QueryContext<'_>) -> bool {
+    let words = (0..query.reading.words.len()).filter(|at| query.reading.is_evidence(*at));
+    let mut found = words.flat_map(|at| &query.stems[at]).filter_map(|stem| query.cx.stem(*stem));
+    found.any(|postings| {
+        let mut is_of_sidecar = false;
+        postings.each(|slot, _| is_of_sidecar |= is_attachable(query, slot));
+        is_of_sidecar
     })
 }
 
@@ -639,7 +659,7 @@ mod tests {
     use super::super::router::Router;
     use super::super::weights::Weights;
     use super::*;
-    use skills_skill::IndexText;
+    use skills_skill::{IndexText, Role};
 
     fn router(skills: &[(&str, &str)]) -> Router {
         let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
@@ -865,6 +885,31 @@ mod tests {
         );
         let verdict = ask(&router, "Haiku").verdict;
         assert_ne!(verdict.reason, VerdictReason::NothingKnown, "{}", verdict.sentence);
+    }
+
+    #[test]
+    fn the_verdict_names_where_words_of_the_request_are() {
+        let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
+        let body = IndexText { headings: Vec::new(), body: "Uses a flibbertix.".to_owned() };
+        router.update(
+            vec![
+                Document { role: Role::Sidecar, ..Document::new("watch", "watch", "Guards a qvexil.") },
+                Document {
+                    text: Some(body),
+                    ..Document::new("charts", "charts", "Draws a chart of sales data.")
+                },
+            ],
+            &[],
+        );
+        let sentence = |intent: &str, with_body: bool| {
+            let answer = router.discover(&Request { with_body, ..request(intent) }).unwrap();
+            assert_eq!(answer.verdict.reason, VerdictReason::NothingKnown, "{intent}");
+            answer.verdict.sentence
+        };
+        assert!(sentence("qvexil", true).contains("only sidecars contain words of the request"));
+        assert!(sentence("flibbertix", false).ends_with(" in its name, description or tags"));
+        let answer = ask(&router, "flibbertix");
+        assert_ne!(answer.verdict.reason, VerdictReason::NothingKnown, "{}", answer.verdict.sentence);
     }
 
     #[test]

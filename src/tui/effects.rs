@@ -329,15 +329,17 @@ impl EffectRunner {
     /// Checks why a skill is selected or not; a newer report replaces the one in progress.
     fn check_skill(&mut self, request: WhyRequest) {
         let client = Arc::clone(&self.client);
+        let called = Arc::clone(&self.invocation);
         let pending = why_report::pending(&request);
         let task = self.spawn("why", async move {
             let reading = match why(&*client, &request).await {
-                Ok(report) => {
+                Ok(mut report) => {
+                    report.complete_commands(&called);
                     // A file that cannot be parsed has no entry in the catalog, and thus no draft.
                     let detail = client.describe(report.skill_id.as_str()).await.ok();
                     why_report::reading(pending, &report, detail.as_ref().map(|detail| &*detail.skill))
                 }
-                Err(error) => why_report::failed(pending, &error.message),
+                Err(error) => why_report::failed(pending, &called.completed_in(&error.message)),
             };
             vec![AppEvent::Read(Box::new(reading))]
         });

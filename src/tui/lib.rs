@@ -5,6 +5,7 @@ pub mod action;
 pub mod app;
 pub mod available_commands;
 pub mod clipboard;
+pub mod command_lines;
 pub mod demo;
 pub mod editor;
 pub mod effects;

@@ -11,6 +11,7 @@ use ratatui::layout::{Position, Rect};
 use serde_json::{Map, Value};
 
 use super::action::{Action, Context, PaneCommand};
+use super::command_lines::CommandLines;
 use super::glyphs::Glyphs;
 use super::golden_requests::{GoldenForm, GoldenPaneRequest, GoldenPaneResponse};
 use super::keymap::Keymap;
@@ -363,6 +364,8 @@ pub struct Draw<'a> {
     pub glyphs: &'a Glyphs,
     /// The keys in effect, for texts that name one.
     pub keymap: &'a Keymap,
+    /// For command lines in texts.
+    pub commands: &'a CommandLines,
     /// The current time, for spinners.
     pub now: Instant,
     /// The wall clock in milliseconds since 1970-01-01 UTC, for relative times.

@@ -44,6 +44,7 @@ pub(crate) fn painted(
         theme: &theme,
         glyphs: &crate::glyphs::UNICODE,
         keymap: &keymap,
+        commands: &crate::command_lines::CommandLines::default(),
     });
     buf
 }

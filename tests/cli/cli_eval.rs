@@ -213,8 +213,12 @@ fn queries_added_and_removed_since_the_baseline_are_counted_apart() {
     let mut earlier = before;
     earlier.as_object_mut().unwrap().remove("winners");
     fs::write(&file, earlier.to_string()).unwrap();
-    let text = with(&[]).stdout;
-    assert!(text.contains("0 queries compared; 2 queries not comparable: this baseline"), "{text}");
+    let command = format!("`skills --root {} eval --json`", home.skills().display());
+    for report in [&[][..], &["--report", "markdown"], &["--report", "github"]] {
+        let text = with(report).stdout;
+        assert!(text.contains("0 queries compared; 2 queries not comparable: this baseline"), "{text}");
+        assert!(text.contains(&command), "{text}");
+    }
 }
 
 #[test]

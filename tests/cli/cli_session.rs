@@ -361,11 +361,27 @@ fn export_creates_a_new_file_and_reports_its_size() {
 }
 
 #[test]
+fn a_list_of_sessions_states_how_many_there_are() {
+    let home = Home::with_skills();
+    for _ in 0..3 {
+        session(&home);
+    }
+    let last = |args: &[&str]| {
+        let text = home.run(&[&["session", "list"], args].concat()).stdout;
+        text.lines().last().unwrap().to_owned()
+    };
+    assert_eq!(last(&["--limit", "2"]), "2 of 3 sessions · more: --limit 3");
+    assert_eq!(last(&[]), "3 sessions");
+    assert_eq!(home.json(&["session", "list", "--limit", "2"]).as_array().unwrap().len(), 2);
+}
+
+#[test]
 fn sizes_name_the_client_and_the_tokenizer() {
     let home = Home::with_skills();
     let id = session(&home);
     let loaded = home.run(&["session", "load", &id, "pdf-tables"]).stdout;
-    assert!(loaded.contains("≈ is an estimate, `session show` counts"), "{loaded}");
+    let show = format!("`skills --root {} session show {id}` counts exactly", home.skills().display());
+    assert!(loaded.contains(&show), "{loaded}");
     home.run(&["session", "set", &id, "--client", "codex"]);
     let sizes = home.run(&["session", "compose", &id, "--sizes"]).stdout;
     assert!(sizes.contains("entries as codex") && sizes.contains("o200k"), "{sizes}");

@@ -55,6 +55,7 @@ impl Screen {
             theme: &self.theme,
             glyphs: self.glyphs,
             keymap: &skills_tui::keymap::Keymap::shipped().unwrap(),
+            commands: &skills_tui::command_lines::CommandLines::default(),
             now: Instant::now(),
             clock_ms: self.clock_ms,
             focused: true,

@@ -1,9 +1,18 @@
 //! The answer of a report in one sentence or two.
 
 use super::{ClientChecks, WhyCheck, WhyReport};
+use skills_config::Invocation;
 use skills_skill::client::profiles;
 
 impl WhyReport {
+    /// Adds the options of a call to the commands in the help of each check.
+    pub fn complete_commands(&mut self, called: &Invocation) {
+        let of_clients = self.clients.iter_mut().flat_map(|client| &mut client.checks);
+        for check in self.checks.iter_mut().chain(of_clients) {
+            check.help = check.help.take().map(|help| called.completed_in(&help));
+        }
+    }
+
     /// Returns the answer in one sentence or two: whether the skill is selected, and which clients do not offer it. What
     /// clients would do with a folder that none of them searches is conditional.
     pub fn answer(&self) -> String {

@@ -196,6 +196,7 @@ async fn send(
     commands: Vec<(NumberedRun<'_>, RunCommand)>,
 ) -> Result<Exit, Failure> {
     let (look, plain) = (cx.out.look, cx.is_plain());
+    let caller = Caller::of(&cx.global);
     let mut report = Report { runs: Vec::new() };
     for (one, command) in commands {
         let run = one.run;
@@ -206,7 +207,8 @@ async fn send(
         let sent =
             RunOutcome { run: run.id.0.clone(), title: run.title_or_skill().to_owned(), outcome, note };
         if !cx.out.json {
-            cx.out.line(if plain { plain_row(&one, &sent) } else { row(&sent, look) })?;
+            let line = if plain { plain_row(&one, &sent) } else { row(&sent, look) };
+            cx.out.line(caller.completed_in(&line))?;
             cx.out.flush()?;
         }
         report.runs.push(sent);
@@ -233,6 +235,7 @@ pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Re
     let filter = args.r#where.as_deref().unwrap_or_default();
     let client = cx.reach(CoreParts::Catalog).await?;
     let runs = matching(&*client, filter).await?;
+    let caller = Caller::of(&cx.global);
     let mut takes: Vec<(&RunRecord, DecisionPreview)> = Vec::new();
     let mut others: Vec<(&RunRecord, String)> = Vec::new();
     for run in &runs {
@@ -242,7 +245,7 @@ pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Re
         };
         match preview {
             None => others.push((run, format!("it is {}", run.state))),
-            Some(DecisionPreview { blocked: Some(why), .. }) => others.push((run, why)),
+            Some(DecisionPreview { blocked: Some(why), .. }) => others.push((run, caller.completed_in(&why))),
             Some(preview) if preview.outcome_unknown && verdict == Verdict::Approve => {
                 others.push((run, "the outcome of its step is unknown; decide it individually".to_owned()));
             }
@@ -259,7 +262,7 @@ pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Re
         let mut reporter = cx.reporter();
         let plain = cx.is_plain();
         reporter.print_line(&if plain {
-            labeled_decisions(&chosen, &takes, &others, &digest)
+            labeled_decisions(&chosen, &takes, &others, &digest, &caller)
         } else {
             decisions(verdict, &takes, &others, &digest, reporter.look)
         });
@@ -269,7 +272,7 @@ pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Re
             options.into_iter().filter_map(|(option, value)| value.map(|value| [option, value])).flatten(),
         );
         words.push("--yes");
-        let means = Caller::of(&cx.global).line(&words);
+        let means = caller.line(&words);
         let refusal = match (&args.digest, args.yes) {
             (Some(expected), _) if *expected != digest => {
                 Some("--list-digest does not match the listed runs")
@@ -356,12 +359,13 @@ fn labeled_decisions(
     takes: &[(&RunRecord, DecisionPreview)],
     others: &[(&RunRecord, String)],
     digest: &str,
+    caller: &Caller,
 ) -> String {
     let now_ms = clock::now_ms();
     let mut out = chosen.heading();
     for (one, (_, preview)) in chosen.runs.iter().zip(takes) {
         let _ = writeln!(out, "{}", one.line(now_ms));
-        let _ = writeln!(out, "{}", plain::text::decision_preview(preview).trim());
+        let _ = writeln!(out, "{}", plain::text::decision_preview(preview, caller, false).trim());
     }
     for (run, why) in others {
         let _ = writeln!(out, "Skipped: run {}, {}.", status::short(&run.id.0), clean(why));
@@ -416,7 +420,7 @@ fn listed(verb: &str, takes: &[&RunRecord], others: &[&RunRecord], look: Termina
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runs::samples::detail;
+    use crate::runs::samples::{caller, detail};
 
     const CAPS: TerminalCaps = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
 
@@ -440,7 +444,13 @@ mod tests {
         let run = |n: u32| RunRecord { inputs: serde_json::json!({ "n": n }), ..detail.run.clone() };
         let (one, other) = (run(10), run(200));
         let chosen = Selection::new("approve", &[&one, &other]);
-        let text = labeled_decisions(&chosen, &[(&one, preview.clone()), (&other, preview)], &[], "0a");
+        let text = labeled_decisions(
+            &chosen,
+            &[(&one, preview.clone()), (&other, preview)],
+            &[],
+            "0a",
+            &caller(&[]),
+        );
         assert!(text.starts_with("Approve 2 runs. The same in all: "), "{text}");
         assert!(text.contains("n=10. Run ") && text.contains("n=200. Run "), "{text}");
     }

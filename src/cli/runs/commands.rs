@@ -175,7 +175,7 @@ pub async fn continue_run(
             }
             // The command was accepted; who continues the run is reported, and is not an error of the command.
             Err(Failure::Core(error)) if error.code == Code::InvalidConfiguration => {
-                reporter.print_line(&safe_text::line(&error.message));
+                reporter.print_line(&safe_text::line(&cx.completed_in(&error.message)));
                 Exit::Waiting
             }
             Err(failure) => return Err(failure),

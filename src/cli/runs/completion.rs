@@ -61,7 +61,7 @@ pub fn conclude(cx: &mut Context, completion: &Completion, reporter: &mut Report
         && let Some(outputs) = &completion.run.outputs
     {
         let text = if reporter.labeled && outputs.is_object() {
-            format!("Outputs:\n{}", plain::text::values(outputs, None))
+            format!("Outputs:\n{}", plain::text::values(outputs))
         } else {
             values::rows(outputs, 0, cx.out.look)
         };
@@ -113,23 +113,18 @@ fn ending(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runs::samples::record;
+    use crate::runs::samples::{caller, record};
 
     const CAPS: TerminalCaps = TerminalCaps { color: false, unicode: true, width: 80, terminal: false };
 
-    fn caller() -> Caller {
-        use clap::Parser as _;
-        Caller::of(&crate::args::Cli::try_parse_from(["skills"]).unwrap().global)
-    }
-
     fn completion_text(state: RunState, left: bool, in_memory: bool) -> String {
-        ending(&Completion { run: record(state), left }, &caller(), in_memory, false, CAPS)
+        ending(&Completion { run: record(state), left }, &caller(&[]), in_memory, false, CAPS)
     }
 
     #[test]
     fn labeled_result_has_no_glyph() {
         let completion = Completion { run: record(RunState::Completed), left: false };
-        let text = ending(&completion, &caller(), false, true, CAPS);
+        let text = ending(&completion, &caller(&[]), false, true, CAPS);
         assert_eq!(text, "Run: completed in 1 m 00 s");
     }
 

@@ -31,7 +31,7 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
         let named = decision.is_named();
         if !(args.yes && named) {
             let text = if plain {
-                plain::text::decision_preview(preview)
+                plain::text::decision_preview(preview, &decision.caller, false)
             } else {
                 let (now_ms, zone) = (clock::now_ms(), TimeZone::system());
                 decision_preview::render(preview, &decision.caller, now_ms, &zone, reporter.look)
@@ -231,7 +231,7 @@ impl DecisionPrompt<'_> {
 mod tests {
     use super::*;
     use crate::args::{Cli, Command, RunsAction};
-    use crate::runs::samples::detail;
+    use crate::runs::samples::{caller, detail};
     use skills_model::RunState;
 
     fn args(words: &[&str]) -> DecideArgs {
@@ -257,9 +257,8 @@ mod tests {
 
     #[test]
     fn without_a_prompt_the_complete_command_is_named() {
-        use clap::Parser as _;
         let args = args(&[]);
-        let caller = Caller::of(&Cli::try_parse_from(["skills"]).unwrap().global);
+        let caller = caller(&[]);
         let asking = DecisionPrompt {
             verdict: Verdict::Approve,
             id: "abcd",

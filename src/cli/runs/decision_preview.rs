@@ -128,24 +128,18 @@ fn brief_digest(digest: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser as _;
     use serde_json::json;
 
     use super::*;
-    use crate::args::Cli;
     use crate::output::cells;
-    use crate::runs::samples::{NOW_MS, detail};
+    use crate::runs::samples::{NOW_MS, caller, detail};
     use skills_model::RunState;
-
-    fn caller() -> Caller {
-        Caller::of(&Cli::try_parse_from(["skills", "--demo"]).unwrap().global)
-    }
 
     #[test]
     fn preview_shows_the_effect_and_the_digest() {
         let preview = detail(RunState::WaitingForHuman).sheet.unwrap();
         let look = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
-        let text = render(&preview, &caller(), NOW_MS, &TimeZone::UTC, look);
+        let text = render(&preview, &caller(&["--demo"]), NOW_MS, &TimeZone::UTC, look);
         insta::assert_snapshot!(text, @r"
         Book 1204.5 EUR in the ledger
         step 4 of 4, book, of invoice-intake 0000abcd, waiting for 1 m
@@ -180,7 +174,7 @@ mod tests {
             truncated: true,
         });
         let look = TerminalCaps { color: false, unicode: true, width: 120, terminal: true };
-        let text = render(&preview, &caller(), NOW_MS, &TimeZone::UTC, look);
+        let text = render(&preview, &caller(&["--demo"]), NOW_MS, &TimeZone::UTC, look);
         let fallbacks = "fallbacks   openapi POST https://a.example/x\n            script scripts/x.sh\n";
         assert!(text.contains(fallbacks), "{text}");
         assert!(text.contains("attached to artifact artifact:394a, 31 B as JSON, sha256"), "{text}");
@@ -203,7 +197,7 @@ mod tests {
             file("x\ndigest      00", "/srv/x", None),
         ];
         let look = TerminalCaps { color: false, unicode: true, width: 120, terminal: true };
-        let text = render(&preview, &caller(), NOW_MS, &TimeZone::UTC, look);
+        let text = render(&preview, &caller(&["--demo"]), NOW_MS, &TimeZone::UTC, look);
         let digest = "ab".repeat(32);
         assert!(text.contains("\nfiles       pay.csv /srv/pay.csv sha256"), "{text}");
         assert!(text.contains(&digest) && text.contains("/srv/x sha256 not recorded\n"), "{text}");

@@ -1,7 +1,10 @@
 //! Sample runs for the tests of this module: one for every state.
 
+use clap::Parser as _;
 use serde_json::json;
 
+use super::next_steps::Caller;
+use crate::args::Cli;
 use skills_api::{DecisionPreview, RunDetail, StepState, StepView};
 use skills_model::{ApprovalReason, CommandName, Gate, RunState};
 use skills_store::{Checkpoint, NewEvent, RunEvent, RunId, RunOptions, RunRecord, StepStatus};
@@ -11,6 +14,11 @@ pub const NOW_MS: i64 = 1_784_021_400_000;
 
 /// An id in the format of stores.
 pub const ID: &str = "0198a1b2-0000-7000-8000-00000000abcd";
+
+/// Returns the caller of a command with these options.
+pub fn caller(options: &[&str]) -> Caller {
+    Caller::of(&Cli::try_parse_from([&["skills"], options].concat()).unwrap().global)
+}
 
 /// Returns a run in this state, at its fourth step unless it has ended.
 pub fn record(state: RunState) -> RunRecord {

@@ -48,7 +48,11 @@ pub async fn run(cx: &mut Context, args: &RunsShowArgs) -> Result<Exit, Failure>
     let plain = cx.is_plain();
     let look = if plain { TerminalCaps { color: false, unicode: false, ..cx.out.look } } else { cx.out.look };
     let page = Page { now_ms: clock::now_ms(), zone, caller: Caller::of(&cx.global), look };
-    let mut text = if plain { plain::text::page(&detail, page.now_ms) } else { page.render(&detail) };
+    let mut text = if plain {
+        plain::text::page(&detail, &page.caller, false, page.now_ms)
+    } else {
+        page.render(&detail)
+    };
     if args.events {
         text += &page.events(&detail);
     }
@@ -407,11 +411,9 @@ impl Page {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser as _;
 
     use super::*;
-    use crate::args::Cli;
-    use crate::runs::samples::{NOW_MS, detail};
+    use crate::runs::samples::{NOW_MS, caller, detail};
     use skills_api::{ChangedInput, EarlierAttempt};
     use skills_model::RunState;
 
@@ -419,7 +421,7 @@ mod tests {
         Page {
             now_ms: NOW_MS,
             zone: TimeZone::UTC,
-            caller: Caller::of(&Cli::try_parse_from(["skills"]).unwrap().global),
+            caller: caller(&[]),
             look: TerminalCaps { color: false, unicode: true, width: 80, terminal: true },
         }
     }

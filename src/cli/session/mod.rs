@@ -20,6 +20,9 @@ use skills_base::private_files;
 use skills_config::quoted;
 use skills_skill::safe_text;
 
+/// Maximum number of sessions that are counted for the last line of a list; a service lists no more.
+const MAX_COUNTED: usize = 1_000;
+
 impl From<&SettingsArgs> for SettingsChange {
     fn from(args: &SettingsArgs) -> Self {
         Self {
@@ -51,9 +54,12 @@ pub async fn run(cx: &mut Context, args: &SessionArgs) -> Result<Exit, Failure> 
             )?;
         }
         SessionAction::List { limit } => {
-            let sessions = core.sessions(*limit).await?;
+            // Text states how many there are.
+            let read = if cx.out.json { *limit } else { (*limit).max(MAX_COUNTED) };
+            let sessions = core.sessions(read).await?;
+            let is_complete = sessions.len() < read && sessions.len() != MAX_COUNTED;
             let advice = cx.first_entry_advice("create one with `skills session new`");
-            cx.out.show(&sessions, |look| session_list(&sessions, &advice, look))?;
+            cx.out.show(&sessions, |look| session_list(&sessions, (*limit, is_complete), &advice, look))?;
         }
         SessionAction::Show { session } => {
             // Composed first: token counts of this call replace estimates in the list of skills.
@@ -134,7 +140,10 @@ async fn compose(
             cx.out.line(safe_text::line(setting))?;
         }
         match &view.diff {
-            None => cx.out.line("no recorded call to compare with; `compose --call` records one")?,
+            None => {
+                let command = invocation(&cx.global, None).line(&["session", "compose", session, "--call"]);
+                cx.out.line(format!("no recorded call to compare with; `{command}` records one"))?;
+            }
             Some(lines) if lines.is_empty() && !set.is_empty() => {}
             Some(lines) if lines.is_empty() => cx.out.line("no changes since the last call")?,
             Some(lines) => {
@@ -245,7 +254,8 @@ fn shown(cx: &mut Context, session: &str, answer: &ToolAnswer) -> Result<Exit, F
         }
         super::failure::print(&after, false);
     } else {
-        let text = show::receipt(value, cx.out.look);
+        let show = invocation(&cx.global, None).line(&["session", "show", session]);
+        let text = show::receipt(value, &show, cx.out.look);
         cx.out.raw(text.as_bytes())?;
     }
     Ok(if failed { Exit::ChecksFailed } else { Exit::Success })

@@ -23,13 +23,20 @@ fn moment(millis: i64) -> String {
     time.map(|time| time.strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()
 }
 
-/// `session list`; `advice` is how to create the first session.
-pub fn session_list(sessions: &[SessionSummary], advice: &str, look: TerminalCaps) -> String {
+/// `session list`: the first `limit` sessions, and how many there are, at least if the list is not complete; `advice` is
+/// how to create the first session.
+pub fn session_list(
+    sessions: &[SessionSummary],
+    (limit, is_complete): (usize, bool),
+    advice: &str,
+    look: TerminalCaps,
+) -> String {
     let mut out = String::new();
     if sessions.is_empty() {
         let _ = writeln!(out, "no sessions; {advice}");
+        return out;
     }
-    for session in sessions {
+    for session in sessions.iter().take(limit) {
         let active =
             if session.active.is_empty() { "no skills loaded".to_owned() } else { session.active.join(", ") };
         let active = match &session.agent {
@@ -47,6 +54,15 @@ pub fn session_list(sessions: &[SessionSummary], advice: &str, look: TerminalCap
             cut(&safe_text::line(&active), look.text_width(120).saturating_sub(75).max(20), look.unicode),
         );
     }
+    let total = counted(sessions.len(), "session");
+    let total = if is_complete { total } else { format!("at least {total}") };
+    let total = if limit < sessions.len() {
+        let dot = if look.unicode { "·" } else { "-" };
+        format!("{limit} of {total} {dot} more: --limit {}", sessions.len())
+    } else {
+        total
+    };
+    let _ = writeln!(out, "{}", TextStyle::Muted.paint(&total, look.color));
     out
 }
 
@@ -224,8 +240,8 @@ pub fn difference(lines: &[DiffLine], look: TerminalCaps) -> String {
     out
 }
 
-/// Renders a receipt of loading or unloading.
-pub fn receipt(value: &Value, look: TerminalCaps) -> String {
+/// Renders a receipt of loading or unloading; `show` is the command that counts exactly.
+pub fn receipt(value: &Value, show: &str, look: TerminalCaps) -> String {
     let mut out = String::new();
     let names = |key: &str| -> Vec<String> {
         value[key].as_array().into_iter().flatten().filter_map(Value::as_str).map(unescape).collect()
@@ -261,7 +277,7 @@ pub fn receipt(value: &Value, look: TerminalCaps) -> String {
         }
     }
     let estimated = active.iter().any(|skill| skill["tokens_estimated"] != false);
-    let note = format!("; {} is an estimate, `session show` counts exactly", estimate_sign(look.unicode));
+    let note = format!("; {} is an estimate, `{show}` counts exactly", estimate_sign(look.unicode));
     let note = if estimated { note.as_str() } else { "" };
     let count = inflected(active.len(), "skill loaded", "skills loaded");
     let _ = writeln!(out, "{count}{}", TextStyle::Muted.paint(note, look.color));

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::command_lines::CommandLines;
 use crate::follow_runs::NO_UPDATES;
 use crate::glyphs::Glyphs;
 use crate::header::RemoteLocation;
@@ -12,7 +13,6 @@ use crate::run_requests::{Outage, RunResponse};
 use crate::settings::Settings;
 use crate::widgets::{duration, moment_since};
 use skills_api::{Code, Connection, ConnectionState, Error, Event};
-use skills_config::Invocation;
 use skills_skill::safe_text;
 
 /// The connection, and the commands without a response.
@@ -24,8 +24,7 @@ pub(super) struct CoreConnection {
     heard_at: Option<Instant>,
     /// Number of commands to runs of a remote core without a response yet.
     unacknowledged: usize,
-    /// How the workbench was started.
-    invocation: Invocation,
+    commands: CommandLines,
     /// Whether runs are not persisted.
     passing: bool,
 }
@@ -49,13 +48,14 @@ fn stopped(runs: usize, passing: bool) -> Option<String> {
 
 impl CoreConnection {
     pub fn new(connection: Connection, settings: &Settings) -> Self {
-        let invocation = settings.invocation.clone();
+        let is_private = settings.passing && matches!(connection, Connection::Local);
+        let commands = CommandLines::new(settings.invocation.clone(), is_private);
         Self {
             connection,
             store_outage: None,
             heard_at: None,
             unacknowledged: 0,
-            invocation,
+            commands,
             passing: settings.passing,
         }
     }
@@ -162,12 +162,9 @@ impl CoreConnection {
         }
     }
 
-    /// Returns a command line that has the same effect elsewhere; `None` if it refers to a store that no other process
-    /// can access.
-    pub fn command_line(&self, line: &str) -> Option<String> {
-        let stored = ["skills runs ", "skills session "].iter().any(|begin| line.starts_with(begin));
-        let is_beyond = stored && self.passing && self.address().is_none();
-        (!is_beyond).then(|| self.invocation.completed(line))
+    /// Returns how command lines for other processes are completed.
+    pub fn commands(&self) -> &CommandLines {
+        &self.commands
     }
 
     /// Returns whether commands are refused because the core is unreachable.

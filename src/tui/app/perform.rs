@@ -200,7 +200,7 @@ impl Executor {
                 screen.notices.note(text, now);
             }
             Effect::Copy(text, what) => self.commands.push(AppCommand::Copy(without_controls(&text), what)),
-            Effect::CopyCommand(line, what) => match screen.connection.command_line(&line) {
+            Effect::CopyCommand(line, what) => match screen.connection.commands().completed(&line) {
                 Some(line) => self.commands.push(AppCommand::Copy(line, what)),
                 None => screen.notices.note(NO_COMMAND_REASON, now),
             },
@@ -222,7 +222,7 @@ impl Executor {
                 if picker.what == PickerKind::CopyAs {
                     let lines = picker.choices.iter_mut().filter(|(what, ..)| what == "cli");
                     lines.for_each(|(_, _, line)| {
-                        let completed = screen.connection.command_line(line);
+                        let completed = screen.connection.commands().completed(line);
                         *line = completed.unwrap_or_else(|| NO_COMMAND_REASON.to_owned());
                     });
                 }

@@ -183,7 +183,8 @@ impl ScreenState {
         let (screen, theme) = (buf.area, &self.appearance.theme);
         buf.set_style(screen, theme.style(Role::Base));
         if screen.width < MIN_WINDOW_SIZE.0 || screen.height < MIN_WINDOW_SIZE.1 {
-            too_small(&mut Painter { buf, theme, glyphs: self.appearance.glyphs, keymap: &self.keymap });
+            let (glyphs, commands) = (self.appearance.glyphs, self.connection.commands());
+            too_small(&mut Painter { buf, theme, glyphs, keymap: &self.keymap, commands });
             return None;
         }
         let busy = u16::from(self.core.progress.busy());
@@ -201,6 +202,7 @@ impl ScreenState {
             theme: &self.appearance.theme,
             glyphs: self.appearance.glyphs,
             keymap: &self.keymap,
+            commands: self.connection.commands(),
             now,
             clock_ms,
             focused,
@@ -240,7 +242,8 @@ impl ScreenState {
         let helps = self.help_hint();
         let unsaved = self.overlays.asks_to_leave().then(|| self.unsaved_state());
         let theme = &self.appearance.theme;
-        let mut painter = Painter { buf, theme, glyphs, keymap: &self.keymap };
+        let commands = self.connection.commands();
+        let mut painter = Painter { buf, theme, glyphs, keymap: &self.keymap, commands };
         self.notices.draw(middle, &mut painter, &dismiss_key, now);
         let keys = if self.connection.is_lost() { refusal(foot, &mut painter) } else { foot };
         if let Some(overlay) = &mut self.overlays.top {
@@ -301,7 +304,8 @@ impl ScreenState {
             place: place.as_ref(),
             spinner: is_busy.then_some(spinner),
         };
-        let mut painter = Painter { buf, theme, glyphs, keymap: &self.keymap };
+        let commands = self.connection.commands();
+        let mut painter = Painter { buf, theme, glyphs, keymap: &self.keymap, commands };
         self.hits.extend(header.draw(head, &mut painter));
         if is_busy {
             self.core.progress.draw(Rect { y: foot.y - 1, ..foot }, &mut painter, spinner);

@@ -8,6 +8,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::{DemoOptions, Input};
+use crate::command_lines::CommandLines;
 use crate::glyphs::Glyphs;
 use crate::keymap::{Keymap, parse_key};
 use crate::theme::{Role, Theme};
@@ -248,7 +249,8 @@ impl Player {
 
     /// Draws the caption and the keys below the screen.
     pub fn draw(&self, area: Rect, buf: &mut Buffer, (theme, glyphs, keymap): (&Theme, &Glyphs, &Keymap)) {
-        let mut painter = Painter { buf, theme, glyphs, keymap };
+        let commands = &CommandLines::default();
+        let mut painter = Painter { buf, theme, glyphs, keymap, commands };
         painter.run(area.x, area.y, glyphs.heavy, area.width, Role::Accent);
         let row = Rect { y: area.y + 1, height: 1, ..area };
         painter.run(row.x, row.y, " ", row.width, Role::Text);

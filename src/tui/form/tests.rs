@@ -50,6 +50,7 @@ fn screen_text(
     let keymap = crate::keymap::Keymap::shipped().unwrap();
     let mut cx = Draw {
         keymap: &keymap,
+        commands: &crate::command_lines::CommandLines::default(),
         theme: &theme,
         glyphs: if ascii { &ASCII } else { &UNICODE },
         now: Instant::now(),

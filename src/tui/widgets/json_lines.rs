@@ -97,9 +97,10 @@ pub fn on_one_line(value: &Value, width: u16, ellipsis: &str) -> Vec<Seg> {
 /// Maximum number of lines of a text value; the rest is only counted.
 const TEXT_LINES: usize = 60;
 
-/// Formats every field of an object (or the value itself) in full: names in a column, long lines broken. Every space is preserved.
-pub fn fields(value: &Value, width: u16) -> Vec<RichLine> {
-    let Value::Object(map) = value else { return laid_out(value, width) };
+/// Formats every field of an object (or the value itself) in full: names in a column, long lines broken, every space
+/// preserved; `more` is what shows all of a text that is truncated.
+pub fn fields(value: &Value, width: u16, more: &str) -> Vec<RichLine> {
+    let Value::Object(map) = value else { return laid_out(value, width, more) };
     if map.is_empty() {
         return vec![RichLine::of("none", Role::Muted)];
     }
@@ -108,7 +109,7 @@ pub fn fields(value: &Value, width: u16) -> Vec<RichLine> {
     for (key, value) in map {
         let name = cut_end(&exact(key), column - 2, "…").into_owned();
         let pad = " ".repeat(usize::from(column - cells(&name).min(column)));
-        for (at, line) in laid_out(value, width.saturating_sub(column).max(8)).into_iter().enumerate() {
+        for (at, line) in laid_out(value, width.saturating_sub(column).max(8), more).into_iter().enumerate() {
             let head = if at == 0 { format!("{name}{pad}") } else { " ".repeat(usize::from(column)) };
             let mut segs = vec![Seg::new(head, Role::Text)];
             segs.extend(line.segs);
@@ -118,7 +119,7 @@ pub fn fields(value: &Value, width: u16) -> Vec<RichLine> {
     out
 }
 
-fn laid_out(value: &Value, width: u16) -> Vec<RichLine> {
+fn laid_out(value: &Value, width: u16, more: &str) -> Vec<RichLine> {
     let (lines, role) = match value {
         Value::String(text) if !text.is_empty() => {
             (text.split('\n').map(exact).collect::<Vec<_>>(), Role::CodeString)
@@ -141,9 +142,9 @@ fn laid_out(value: &Value, width: u16) -> Vec<RichLine> {
         }
     }
     if out.len() > TEXT_LINES {
-        let more = out.len() - TEXT_LINES;
+        let text = format!("{}: {more}", counted(out.len() - TEXT_LINES, "more line"));
         out.truncate(TEXT_LINES);
-        out.push(RichLine::of(format!("{}, copy it to see all", counted(more, "more line")), Role::Warning));
+        out.extend(wrap(&[Seg::new(text, Role::Warning)], width).into_iter().map(RichLine::from_segs));
     }
     out
 }
@@ -231,7 +232,7 @@ mod tests {
     #[test]
     fn a_list_of_small_objects_reads_like_a_table() {
         let value = json!([{"text": "paper", "price": 18.4}, {"text": "toner", "note": "a\u{1b}[2Jb"}]);
-        let texts: Vec<String> = laid_out(&value, 37).iter().map(RichLine::plain_text).collect();
+        let texts: Vec<String> = laid_out(&value, 37, "").iter().map(RichLine::plain_text).collect();
         assert_eq!(
             texts,
             [
@@ -244,7 +245,7 @@ mod tests {
                 "]"
             ]
         );
-        assert_eq!(laid_out(&json!({"a": [1, 2]}), 36)[0].plain_text(), r#"{ "a": [1, 2] }"#);
+        assert_eq!(laid_out(&json!({"a": [1, 2]}), 36, "")[0].plain_text(), r#"{ "a": [1, 2] }"#);
     }
 
     #[test]
@@ -254,7 +255,7 @@ mod tests {
             "items": [{"text": "paper A4,    box"}],
             "code": "if a:\n    b\t=  1 \n",
         });
-        let mut lines: Vec<String> = fields(&value, 60).iter().map(RichLine::plain_text).collect();
+        let mut lines: Vec<String> = fields(&value, 60, "").iter().map(RichLine::plain_text).collect();
         lines.sort();
         let mut expected = [
             "supplier  North     Paper    GmbH",
@@ -266,7 +267,7 @@ mod tests {
         expected.sort_unstable();
         assert_eq!(lines, expected);
         let narrow: Vec<String> =
-            laid_out(&json!("one two   three"), 8).iter().map(RichLine::plain_text).collect();
+            laid_out(&json!("one two   three"), 8, "").iter().map(RichLine::plain_text).collect();
         assert_eq!(narrow, ["one two ", "  three"]);
         let one_line: String =
             on_one_line(&json!({"a": "b   c"}), 40, "…").iter().map(|seg| seg.text.as_str()).collect();
@@ -277,9 +278,12 @@ mod tests {
     #[test]
     fn inputs_of_a_step_are_complete_and_escaped() {
         let value = json!({"to": "ana", "body": "one\u{1b}[31m two three four five six", "n": 3});
-        let lines: Vec<String> = fields(&value, 24).iter().map(RichLine::plain_text).collect();
+        let lines: Vec<String> = fields(&value, 24, "").iter().map(RichLine::plain_text).collect();
         let all = lines.join("\n");
         assert!(all.contains("to    ana") && all.contains("six") && !all.contains('\u{1b}'), "{all}");
         assert!(lines.iter().all(|line| cells(line) <= 24), "{all}");
+        let long = json!({ "log": "line\n".repeat(70) });
+        let lines = fields(&long, 40, "y copies all of it");
+        assert_eq!(lines.last().unwrap().plain_text().trim(), "10 more lines: y copies all of it");
     }
 }

@@ -8,6 +8,7 @@ use unicode_width::UnicodeWidthStr;
 use super::rich::RichLine;
 use super::text_width::cut_end;
 use crate::action::{Action, Context};
+use crate::command_lines::CommandLines;
 use crate::glyphs::Glyphs;
 use crate::keymap::{Keymap, key_name};
 use crate::pane::Draw;
@@ -22,6 +23,8 @@ pub struct Painter<'a> {
     pub glyphs: &'a Glyphs,
     /// The keys in effect.
     pub keymap: &'a Keymap,
+    /// For command lines in texts.
+    pub commands: &'a CommandLines,
 }
 
 /// Dims content that may be outdated; everything else about it stays.
@@ -36,7 +39,7 @@ pub fn fade(area: Rect, buf: &mut Buffer) {
 impl<'a> Painter<'a> {
     /// Creates a painter for one frame.
     pub fn new(buf: &'a mut Buffer, cx: &Draw<'a>) -> Self {
-        Self { buf, theme: cx.theme, glyphs: cx.glyphs, keymap: cx.keymap }
+        Self { buf, theme: cx.theme, glyphs: cx.glyphs, keymap: cx.keymap, commands: cx.commands }
     }
 
     /// Returns the short name of the key of an action, as the footer shows it; `None` without a key.

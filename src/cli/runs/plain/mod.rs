@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 
 use self::selection::Selection;
 use self::text::{item, short};
-use super::{bulk, clock};
+use super::{Caller, bulk, clock};
 use crate::Context;
 use crate::context::FullClient;
 use crate::dialog::{Dialog, capitalized, clean};
 use crate::failure::{Exit, Failure};
 use skills_api::operations::Scope;
 use skills_api::{
-    CallerView, CommandResult, CoreParts, DecisionPreview, LogRequest, RunCommand, RunDetail,
+    CallerView, CommandResult, CoreParts, DecisionPreview, Error, LogRequest, RunCommand, RunDetail,
     distinguishing_texts,
 };
 use skills_model::{CommandName, RunState, Verdict};
@@ -61,6 +61,7 @@ struct RunsDialog<'a, R, W> {
     dialog: Dialog<R, W>,
     core: &'a dyn FullClient,
     scopes: BTreeSet<Scope>,
+    caller: Caller,
     /// The filter that was typed.
     filter: Option<String>,
 }
@@ -70,7 +71,8 @@ pub async fn run(cx: &mut Context) -> Result<Exit, Failure> {
     let core = cx.reach(CoreParts::Catalog).await?;
     // A service that does not report the scopes checks them itself.
     let scopes = core.caller().await.unwrap_or_else(|_| CallerView::anyone()).scopes;
-    RunsDialog { dialog: Dialog::of_terminal(), core: &*core, scopes, filter: None }.list().await
+    let (dialog, caller) = (Dialog::of_terminal(), Caller::of(&cx.global));
+    RunsDialog { dialog, core: &*core, scopes, caller, filter: None }.list().await
 }
 
 /// Returns whether the runs of a filter are sorted by deadline: those that wait for approval, and lists of runs that all
@@ -93,8 +95,12 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
         self.dialog.print_line(line)
     }
 
+    fn print_error(&mut self, error: &Error) -> Result<(), Failure> {
+        self.dialog.print_line(text::error(error, &self.caller))
+    }
+
     /// Reads the runs of a filter, at most [`MAX_READ`]; then the page has a cursor.
-    async fn read(&self, filter: &str) -> Result<RunPage, skills_api::Error> {
+    async fn read(&self, filter: &str) -> Result<RunPage, Error> {
         let r#where = Some(filter.to_owned());
         let mut request = RunFilter { r#where, limit: PAGE, ..RunFilter::default() };
         let mut page = self.core.runs(request.clone()).await?;
@@ -118,7 +124,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
             let page = match self.read(&filter).await {
                 Ok(page) => page,
                 Err(error) if self.filter.is_some() => {
-                    self.print_line(text::error(&error))?;
+                    self.print_error(&error)?;
                     self.filter = None;
                     continue;
                 }
@@ -240,7 +246,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
             "l: read the list again; until then its numbers stay the same.",
             "r: resume all failed runs of the list, after you type a word to confirm.",
             "In a run: a: approve. d: deny. s: send a signal. r: resume. c: cancel. b: back to the list.",
-            "i: inputs in full. o: output of a step. t: assign the run to a person, with a note.",
+            "i: inputs and outputs in full. o: output of a step. t: assign the run to a person, with a note.",
             "n, after a decision: the next run that is waiting for approval, of those that match the filter.",
             "If the outcome of a step is unknown, a asks what to do: rerun, happened, skip or fail.",
         ] {
@@ -268,9 +274,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
                 ("b", _) => return Ok(After::Back),
                 ("q", _) => return Ok(After::Quit),
                 ("h", _) => self.help().map(|()| false)?,
-                ("i", Some(preview)) => {
-                    self.print_line(text::values(&preview.inputs, None).trim_end()).map(|()| false)?
-                }
+                ("i", _) => self.print_line(text::in_full(&detail).trim_end()).map(|()| false)?,
                 ("o", _) => self.output(&detail).await.map(|()| false)?,
                 ("a" | "d", Some(preview)) => {
                     let verdict = if answer == "a" { Verdict::Approve } else { Verdict::Deny };
@@ -308,7 +312,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
     /// Prints the details of a run.
     async fn page(&mut self, id: &str) -> Result<RunDetail, Failure> {
         let detail = self.core.run(id).await?;
-        self.print_line(text::page(&detail, clock::now_ms()).trim_end_matches('\n'))?;
+        self.print_line(text::page(&detail, &self.caller, true, clock::now_ms()).trim_end_matches('\n'))?;
         self.print_line("")?;
         Ok(detail)
     }
@@ -328,7 +332,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
         loop {
             let page = match self.core.run_log(request.clone()).await {
                 Ok(page) => page,
-                Err(error) => return self.print_line(text::error(&error)),
+                Err(error) => return self.print_error(&error),
             };
             if lines == 0 {
                 let of = request.step.as_ref().map_or("all steps".to_owned(), |step| format!("step {step}"));
@@ -417,8 +421,8 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
                 self.follow(result).await.map(|()| true)
             }
             Err(error) => {
-                let message = clean(error.message.trim_end_matches('.'));
-                self.print_line(format!("{}: {message}.", error.command_status()))?;
+                let message = self.caller.completed_in(error.message.trim_end_matches('.'));
+                self.print_line(format!("{}: {}.", error.command_status(), clean(&message)))?;
                 Ok(false)
             }
         }
@@ -434,15 +438,15 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
             return Ok(());
         }
         if !worker_alive {
-            return self
-                .print_line("No worker is connected; the run continues when one starts (skills runs work).");
+            let text = "No worker is connected; the run continues when one starts (skills runs work).";
+            return self.print_line(self.caller.completed_in(text));
         }
         let since = Instant::now();
         while is_active(&run) && since.elapsed() < FOLLOW_TIMEOUT {
             tokio::time::sleep(FOLLOW_INTERVAL).await;
             run = match self.core.run(&run.id.0).await {
                 Ok(detail) => detail.run,
-                Err(error) => return self.print_line(text::error(&error)),
+                Err(error) => return self.print_error(&error),
             };
         }
         self.print_line(text::outcome(&run))
@@ -485,7 +489,8 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
                 }
                 Err(error) => {
                     failed += 1;
-                    format!("Skipped: {}", clean(error.message.trim_end_matches('.')))
+                    let message = self.caller.completed_in(error.message.trim_end_matches('.'));
+                    format!("Skipped: {}", clean(&message))
                 }
             };
             self.print_line(format!("{}. {}. {line}.", one.number, one.name))?;
@@ -509,6 +514,9 @@ fn answers(detail: &RunDetail, scopes: &BTreeSet<Scope>) -> Vec<&'static str> {
         }));
         answers.extend(scopes.contains(&Scope::Decide).then_some("d deny"));
     }
+    if detail.sheet.is_none() && detail.run.outputs.as_ref().is_some_and(|outputs| !outputs.is_null()) {
+        answers.push("i outputs in full");
+    }
     answers.push("o output");
     answers.extend(takes(CommandName::Signal).then_some("s send a signal"));
     answers.extend(takes(CommandName::Resume).then_some("r resume"));
@@ -529,7 +537,7 @@ mod tests {
         let approval = answers(&detail(RunState::WaitingForHuman), &all);
         assert!(approval.contains(&"a approve") && approval.contains(&"t assign to a person"));
         let ended = answers(&detail(RunState::Completed), &all);
-        assert_eq!(ended, ["o output", "h help", "b back", "q quit"]);
+        assert_eq!(ended, ["i outputs in full", "o output", "h help", "b back", "q quit"]);
     }
 
     #[test]

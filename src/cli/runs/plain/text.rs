@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::super::{clock, status};
+use super::super::{Caller, clock, status};
 use crate::dialog::{capitalized, clean, sentences};
 use crate::output::counted;
 use skills_api::{
@@ -124,8 +124,8 @@ pub fn named_item(run: &RunRecord, name: &str, now_ms: i64) -> String {
 }
 
 /// Renders an error as a sentence.
-pub fn error(error: &Error) -> String {
-    let message = clean(&error.message);
+pub fn error(error: &Error, caller: &Caller) -> String {
+    let message = clean(&caller.completed_in(&error.message));
     let end = if message.ends_with(['.', '?', '!']) { "" } else { "." };
     format!("Error: {message}{end}")
 }
@@ -134,7 +134,8 @@ fn labels(run: &RunRecord) -> Option<String> {
     Some(run.labels()).filter(|labels| !labels.is_empty()).map(|labels| format!("Labels: {}", clean(&labels)))
 }
 
-pub fn page(detail: &RunDetail, now_ms: i64) -> String {
+/// Renders the details of a run; in the dialog about runs, a key shows what is truncated.
+pub fn page(detail: &RunDetail, caller: &Caller, in_dialog: bool, now_ms: i64) -> String {
     let run = &detail.run;
     let mut out = format!("\nRun {}: {}\n", short(run), sentences(vec![clean(run.title_or_skill())]));
     let mut line = |parts: Vec<String>| {
@@ -194,21 +195,21 @@ pub fn page(detail: &RunDetail, now_ms: i64) -> String {
         line([Some(what), notes].into_iter().flatten().collect());
     }
     if let Some(error) = &run.error {
-        line(vec![format!("Error: {}", clean(&status::message(error)))]);
+        line(vec![format!("Error: {}", clean(&caller.completed_in(&status::message(error))))]);
     }
     if let Some(outputs) = run.outputs.as_ref().filter(|outputs| !outputs.is_null()) {
         out.push_str("Outputs:\n");
-        out += &values(outputs, Some(MAX_VALUE));
+        out += &short_values(outputs, || truncated(&run.id, caller, in_dialog));
     }
     if let Some(preview) = &detail.sheet {
-        out += &decision_preview(preview);
+        out += &decision_preview(preview, caller, in_dialog);
     }
     out.push('\n');
     out
 }
 
-/// Renders what is to be decided.
-pub fn decision_preview(preview: &DecisionPreview) -> String {
+/// Renders what is to be decided; in the dialog about runs, a key shows what is truncated.
+pub fn decision_preview(preview: &DecisionPreview, caller: &Caller, in_dialog: bool) -> String {
     let mut out = String::new();
     let mut line = |text: String| {
         let _ = writeln!(out, "{}", sentences(vec![text]));
@@ -218,7 +219,7 @@ pub fn decision_preview(preview: &DecisionPreview) -> String {
         line("Outcome unknown".to_owned());
     }
     for warning in [&preview.irreversible, &preview.changed, &preview.blocked].into_iter().flatten() {
-        line(format!("Warning: {}", clean(warning)));
+        line(format!("Warning: {}", clean(&caller.completed_in(warning))));
     }
     let capability = format!("{}, {}", preview.capability, preview.capability_note);
     for (label, value) in [
@@ -236,7 +237,7 @@ pub fn decision_preview(preview: &DecisionPreview) -> String {
         line(format!("File: {}", clean(&file.text())));
     }
     if let Some(target) = &preview.target {
-        out += &target_lines(target, &preview.run);
+        out += &target_lines(target, &preview.run, caller, in_dialog);
     }
     let mut line = |text: String| {
         let _ = writeln!(out, "{}", sentences(vec![text]));
@@ -248,30 +249,72 @@ pub fn decision_preview(preview: &DecisionPreview) -> String {
     let count = preview.inputs.as_object().map_or(0, serde_json::Map::len);
     let digest = clean(&preview.inputs_digest);
     line(format!("Inputs: {count}. Digest: sha256 {digest}. Exactly these inputs are used"));
-    out + &values(&preview.inputs, Some(MAX_VALUE))
+    out + &short_values(&preview.inputs, || truncated(&preview.run, caller, in_dialog))
 }
 
 /// Renders what the run is attached to.
-fn target_lines(target: &DecisionTarget, run: &RunId) -> String {
+fn target_lines(target: &DecisionTarget, run: &RunId, caller: &Caller, in_dialog: bool) -> String {
     let mut parts = vec![format!("Attached to: {}", clean(&target.text()))];
     if target.truncated {
-        parts.push(format!("Truncated: skills runs show {} --json prints all of it", clean(&run.0)));
+        parts.push(truncated(run, caller, in_dialog));
     }
-    format!("{}\n{}", sentences(parts), values(&target.fields(), None))
+    format!("{}\n{}", sentences(parts), values(&target.fields()))
 }
 
-/// Renders the fields of an object, each value in at most `max` characters.
-pub fn values(fields: &Value, max: Option<usize>) -> String {
-    let mut out = String::new();
+/// Returns what shows all of a truncated text of a run: a key of the dialog about runs, or a command.
+fn truncated(run: &RunId, caller: &Caller, in_dialog: bool) -> String {
+    if in_dialog {
+        return "Truncated: i shows all of it".to_owned();
+    }
+    let command = caller.line(&["runs", "show", &run.0, "--json"]);
+    format!("Truncated: {} prints all of it", clean(&command))
+}
+
+/// Renders the fields of an object in full.
+pub fn values(fields: &Value) -> String {
+    value_lines(fields, usize::MAX).0
+}
+
+/// Renders the fields of an object, each value in at most [`MAX_VALUE`] characters; `truncated` is what shows the rest.
+fn short_values(fields: &Value, truncated: impl FnOnce() -> String) -> String {
+    match value_lines(fields, MAX_VALUE) {
+        (lines, false) => lines,
+        (lines, true) => format!("{lines}{}\n", sentences(vec![truncated()])),
+    }
+}
+
+/// Renders the fields of an object, each value in at most `max` characters, and returns whether one is longer.
+fn value_lines(fields: &Value, max: usize) -> (String, bool) {
+    let (mut out, mut is_cut) = (String::new(), false);
     for (name, value) in fields.as_object().into_iter().flatten() {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let all = text.chars().count();
-        let max = max.unwrap_or(usize::MAX);
         let line: String = text.chars().take(max).collect();
-        let cut = if all > max { format!("... {all} characters, i shows them") } else { String::new() };
+        let cut = if all > max { format!("... {all} characters") } else { String::new() };
+        is_cut |= all > max;
         let _ = writeln!(out, "  {}: {}{cut}", clean(name), clean(&line));
     }
-    out
+    (out, is_cut)
+}
+
+/// Renders the target, the inputs of the pending decision and the outputs of a run in full.
+pub fn in_full(detail: &RunDetail) -> String {
+    let preview = detail.sheet.as_ref();
+    let target = preview.and_then(|preview| preview.target.as_ref());
+    // The preview has the beginning of the content; the run has all of it.
+    let target = target.and(detail.run.target.as_ref()).map(|target| match &target["content"] {
+        Value::Object(fields) => Value::Object(fields.clone()),
+        content => serde_json::json!({ "content": content }),
+    });
+    let parts = [
+        ("Target", target.as_ref()),
+        ("Inputs", preview.map(|preview| &preview.inputs)),
+        ("Outputs", detail.run.outputs.as_ref()),
+    ];
+    let parts = parts.into_iter().filter_map(|(label, fields)| Some((label, fields?)));
+    let parts = parts.filter(|(_, fields)| !fields.is_null());
+    let lines = parts.map(|(label, fields)| format!("{label}:\n{}", values(fields)));
+    lines.collect()
 }
 
 pub fn board(board: &Board, hours: u32) -> String {
@@ -360,7 +403,7 @@ pub fn workers(workers: &[WorkerView]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runs::samples::{NOW_MS, detail, record};
+    use crate::runs::samples::{NOW_MS, caller, detail, record};
     use skills_model::{ApprovalReason, Approvals, Decision, Verdict};
     use skills_store::{Assignment, DecisionRecord, RecordedDecision};
 
@@ -385,8 +428,44 @@ mod tests {
         let (name, path) = ("pay.csv".to_owned(), "/srv/pay.csv".to_owned());
         preview.files = vec![skills_api::SuppliedFile { name, path, sha256: Some("c4".repeat(32)) }];
         let file = format!("\nFile: pay.csv  /srv/pay.csv  sha256 {}.\n", "c4".repeat(32));
-        let text = decision_preview(&preview);
+        let text = decision_preview(&preview, &caller(&[]), false);
         assert!(text.contains(&file), "{text}");
+    }
+
+    #[test]
+    fn commands_of_a_preview_repeat_the_options() {
+        let mut preview = detail(RunState::WaitingForHuman).sheet.unwrap();
+        preview.blocked = Some("it is not trusted; run `skills trust pdf`".to_owned());
+        let (kind, reference) = ("output".to_owned(), "run/x".to_owned());
+        let (label, sha256, content) = (None, "ab".repeat(32), serde_json::json!({ "rows": 1 }));
+        preview.target = Some(DecisionTarget {
+            kind,
+            reference,
+            label,
+            content_bytes: 90_000,
+            sha256,
+            content,
+            truncated: true,
+        });
+        let text = decision_preview(&preview, &caller(&["--demo", "--store", "sqlite:a.db"]), false);
+        let options = "skills --demo --store sqlite:a.db";
+        assert!(text.contains(&format!("run `{options} trust pdf`.\n")), "{text}");
+        let show = format!("Truncated: {options} runs show {} --json prints", preview.run.0);
+        assert!(text.contains(&show), "{text}");
+    }
+
+    #[test]
+    fn truncated_values_name_what_shows_all_of_them() {
+        let mut detail = detail(RunState::Completed);
+        detail.run.outputs = Some(serde_json::json!({ "report": "x".repeat(300) }));
+        let all = |in_dialog: bool| page(&detail, &caller(&["--demo"]), in_dialog, NOW_MS);
+        let end = |text: &str| format!("x... 300 characters\nTruncated: {text}.\n");
+        let command = format!("skills --demo runs show {} --json prints all of it", detail.run.id.0);
+        let text = all(false);
+        assert!(text.contains(&end(&command)), "{text}");
+        let text = all(true);
+        assert!(text.contains(&end("i shows all of it")), "{text}");
+        assert!(in_full(&detail).contains(&"x".repeat(300)));
     }
 
     #[test]
@@ -429,7 +508,7 @@ mod tests {
         );
         let mut waiting = detail(RunState::WaitingForHuman);
         waiting.run.expires_ms = Some(NOW_MS + 300_000);
-        let text = page(&waiting, NOW_MS);
+        let text = page(&waiting, &caller(&[]), false, NOW_MS);
         assert!(text.contains("Expires in 5 minutes, then denied and canceled.\n"), "{text}");
         assert_eq!(
             outcome(&record(RunState::Failed)),
@@ -450,7 +529,7 @@ mod tests {
         detail.run.decided = Some(decision.clone());
         let by = DecisionRecord { approver: Some("ana".to_owned()), notes: Some("wrong vendor".to_owned()) };
         detail.decisions = vec![RecordedDecision { at_ms: NOW_MS - 60_000, decision, by }];
-        let text = page(&detail, NOW_MS);
+        let text = page(&detail, &caller(&[]), false, NOW_MS);
         assert!(text.contains("State: denied at step book, for 1 minute.\n"), "{text}");
         let decided = "Decision: deny, step book, by ana, 1 minute ago. Notes: wrong vendor.\n";
         assert!(text.contains(decided), "{text}");

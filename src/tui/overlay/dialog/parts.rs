@@ -11,6 +11,8 @@ use crate::overlay::Hint;
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::{Painter, RichLine, Scroll, Seg, cells, cut_end, rows_above_note, shown, wrap};
+use skills_config::quoted;
+use skills_store::RunId;
 
 /// Column of the values, from the inside's left edge.
 pub const LABEL: u16 = 14;
@@ -96,6 +98,7 @@ pub fn form(
         theme: painter.theme,
         glyphs: painter.glyphs,
         keymap: painter.keymap,
+        commands: painter.commands,
         now,
         clock_ms: 0,
         focused: true,
@@ -105,6 +108,18 @@ pub fn form(
     };
     form.draw(area, look, painter.buf, &mut cx);
     cx.cursor
+}
+
+/// Returns what shows all of a truncated value of a run: a command, or a copy if no other process can read the run.
+pub fn shows_all(run: &RunId, painter: &Painter<'_>) -> String {
+    let command = painter.commands.completed(&format!("skills runs show {} --json", quoted(&run.0)));
+    command.map_or_else(
+        || {
+            let key = painter.key_word(Action::CopyAs, &[Context::List]);
+            format!("{key} in pane 5 copies the run as JSON")
+        },
+        |command| format!("`{command}` prints all of it"),
+    )
 }
 
 /// Returns the part of a ring after the focused one, or before it; the second one if none is focused.

@@ -243,7 +243,7 @@ fn done(attached: &Attached, (width, most): (u16, usize), ellipsis: &str) -> Vec
     if let Some(outputs) =
         run.outputs.as_ref().filter(|outputs| outputs.as_object().is_some_and(|o| !o.is_empty()))
     {
-        let rows = fields(outputs, width);
+        let rows = fields(outputs, width, "in the run");
         let more = rows.len().saturating_sub(most);
         out.extend(rows.into_iter().take(most));
         if more > 0 {

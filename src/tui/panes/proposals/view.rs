@@ -71,7 +71,7 @@ fn draw_empty(error: Option<&Error>, is_read: bool, area: Rect, buf: &mut Buffer
             you cannot write become proposals. Shipped skills cannot be changed.";
         texts.push((how.to_owned(), Role::Muted));
         let command = "skills propose SKILL --diff change.diff --justification \"why\"";
-        texts.push((command.to_owned(), Role::Text));
+        texts.push((cx.commands.completed(command).unwrap_or_default(), Role::Text));
     }
     let width = area.width.saturating_sub(6).min(84);
     let mut y = area.y + 2;

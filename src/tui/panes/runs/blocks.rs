@@ -335,7 +335,7 @@ pub(super) fn result_lines(
     if let Some(outputs) = outputs.filter(|value| value.as_object().is_some_and(|map| !map.is_empty())) {
         out.push(Line::blank());
         out.push(Line::rule("Outputs", ""));
-        let rows = fields(outputs, making.width);
+        let rows = fields(outputs, making.width, "");
         let more = rows.len().saturating_sub(10);
         out.extend(rows.into_iter().take(10).map(|line| Line::of(line.segs)));
         if more > 0 {
@@ -371,8 +371,11 @@ pub(super) fn checkpoint_lines(
         out.push(Line::of(segs).right(right, Role::Muted).at(DetailCursor::Checkpoint(point.number)));
     }
     if let Some(last) = detail.earlier_checkpoint() {
-        let text = format!("c0 to c{last}: skills runs show {} --checkpoint N", quoted(&record.id.0));
-        out.push(Line::of(vec![Seg::new(text, Role::Muted)]));
+        let command = format!("skills runs show {} --checkpoint N", quoted(&record.id.0));
+        let how = making.cx.commands.completed(&command).unwrap_or_else(|| "not listed".to_owned());
+        let segs = [Seg::new(format!("c0 to c{last}: {how}"), Role::Muted)];
+        let lines = wrap_to(&segs, making.width, 4, glyphs.ellipsis);
+        out.extend(lines.into_iter().map(|line| Line::of(line.segs)));
     }
 }
 

@@ -13,7 +13,7 @@ use super::live;
 use super::run_list::RunList;
 use super::state_view::{draw_changes, draw_state, note_below};
 use super::steps_view::{Axis, head, inside};
-use crate::action::Action;
+use crate::action::{Action, Context};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
@@ -382,7 +382,10 @@ fn step_lines(
                 };
                 lines.into_iter().enumerate().map(line).collect::<Vec<_>>()
             });
-            for row in message.into_iter().flatten().chain(inside(step, making.width.saturating_sub(4))) {
+            let key = making.cx.keymap.key_word(Action::CopyAs, &[Context::List], making.cx.glyphs);
+            let more = format!("{key} copies the run as JSON");
+            let rows = inside(step, making.width.saturating_sub(4), &more);
+            for row in message.into_iter().flatten().chain(rows) {
                 let mut segs = vec![Seg::new("    ", Role::Text)];
                 segs.extend(row.segs);
                 out.push(Line::of(segs));

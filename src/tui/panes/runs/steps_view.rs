@@ -104,8 +104,8 @@ fn is_slow(step: &StepView, now_ms: i64) -> bool {
         && u64::try_from(end - start).is_ok_and(|took| took > usual.saturating_mul(3))
 }
 
-/// Returns the lines below an opened step.
-pub fn inside(step: &StepView, width: u16) -> Vec<RichLine> {
+/// Returns the lines below an opened step; `more` is what shows all of a long text.
+pub fn inside(step: &StepView, width: u16, more: &str) -> Vec<RichLine> {
     let mut out = Vec::new();
     let mut row = |label: &str, text: &str| {
         if !text.is_empty() {
@@ -131,7 +131,7 @@ pub fn inside(step: &StepView, width: u16) -> Vec<RichLine> {
     }
     for (label, value) in [("inputs", &step.inputs), ("result", &step.result)] {
         let Some(value) = value else { continue };
-        for (at, line) in fields(value, width.saturating_sub(10)).into_iter().enumerate() {
+        for (at, line) in fields(value, width.saturating_sub(10), more).into_iter().enumerate() {
             let head = if at == 0 { label } else { "" };
             let mut segs = vec![Seg::new(format!("{head:<10}"), Role::Muted)];
             segs.extend(line.segs);

@@ -2,6 +2,7 @@
 
 use ratatui::layout::Rect;
 
+use crate::command_lines::CommandLines;
 use crate::theme::Role;
 use crate::widgets::{Painter, cells, count, counted, shown};
 use skills_api::{ComposedView, HiddenSkills};
@@ -36,7 +37,7 @@ pub(super) fn draw(composed: &ComposedView, area: Rect, painter: &mut Painter<'_
     } else {
         free.saturating_sub(SINCE).max(free.min(MIN_WINDOW_SIZE))
     };
-    for (head, why) in fitting(&rows, visible_rows) {
+    for (head, why) in fitting(&rows, visible_rows, painter.commands) {
         let at = painter.put_cut(area.x + 4, y, &head, Role::Warning, available);
         let left = area.right().saturating_sub(at + 1);
         painter.put_cut(at, y, &shown(&why), Role::Muted, left);
@@ -63,14 +64,15 @@ fn counts(made: BudgetResult, not_listed: &[HiddenSkills]) -> Vec<(usize, String
 }
 
 /// Returns as many counts as fit; the last row says how many more there are, and of how many skills.
-fn fitting(rows: &[(usize, String, String)], most: usize) -> Vec<(String, String)> {
+fn fitting(rows: &[(usize, String, String)], most: usize, commands: &CommandLines) -> Vec<(String, String)> {
     let row = |(_, head, why): &(usize, String, String)| (head.clone(), why.clone());
     if rows.len() <= most || most == 0 {
         return rows.iter().take(most).map(row).collect();
     }
     let (first, rest) = rows.split_at(most - 1);
     let skills: usize = rest.iter().map(|(many, ..)| many).sum();
-    let more = (format!("+{} more, ", rest.len()), format!("{}: skills budget", counted(skills, "skill")));
+    let command = commands.completed("skills budget").unwrap_or_default();
+    let more = (format!("+{} more, ", rest.len()), format!("{}: {command}", counted(skills, "skill")));
     first.iter().map(row).chain([more]).collect()
 }
 
@@ -114,13 +116,15 @@ mod tests {
         let group =
             |why: &str, skills| HiddenSkills { why: why.into(), cause: None, skills, names: Vec::new() };
         let rows = counts(made, &[group("too deep", 200), group("no description", 37), group("hidden", 8)]);
-        let heads = |most| fitting(&rows, most).into_iter().map(|(head, _)| head).collect::<Vec<_>>();
+        let commands = CommandLines::default();
+        let heads =
+            |most| fitting(&rows, most, &commands).into_iter().map(|(head, _)| head).collect::<Vec<_>>();
         assert_eq!(
             heads(5),
             ["491 omitted: ", "116 name only: ", "200 not listed: ", "37 not listed: ", "8 not listed: "]
         );
         assert_eq!(heads(3), ["491 omitted: ", "116 name only: ", "+3 more, "]);
-        assert_eq!(fitting(&rows, 3)[2].1, "245 skills: skills budget");
+        assert_eq!(fitting(&rows, 3, &commands)[2].1, "245 skills: skills budget");
         assert!(heads(0).is_empty() && heads(1) == ["+5 more, "]);
     }
 }

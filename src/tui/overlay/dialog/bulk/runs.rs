@@ -419,11 +419,15 @@ impl RunRows {
             let label = if at == 0 { "files" } else { "" };
             labeled(label, vec![Seg::new(exact(&file.text()), Role::Text)], &mut out);
         }
+        let shows_all = parts::shows_all(&preview.run, painter);
         if let Some(target) = &preview.target {
             labeled("attached to", vec![Seg::new(exact(&target.text()), Role::Text)], &mut out);
-            let lines = json_lines::fields(&target.content, width.saturating_sub(LABEL));
+            let lines = json_lines::fields(&target.content, width.saturating_sub(LABEL), &shows_all);
             for (at, line) in lines.into_iter().enumerate() {
                 labeled(if at == 0 { "content" } else { "" }, line.segs, &mut out);
+            }
+            if target.truncated {
+                labeled("", vec![Seg::new(format!("truncated; {shows_all}"), Role::Warning)], &mut out);
             }
         }
         if !preview.why.trim().is_empty() {
@@ -439,7 +443,7 @@ impl RunRows {
         let inputs = if preview.inputs.is_null() {
             vec![RichLine::of(DecisionPreview::CHANGED, Role::Muted)]
         } else {
-            json_lines::fields(&preview.inputs, width.saturating_sub(LABEL))
+            json_lines::fields(&preview.inputs, width.saturating_sub(LABEL), &shows_all)
         };
         for (at, line) in inputs.into_iter().enumerate() {
             labeled(if at == 0 { "inputs" } else { "" }, line.segs, &mut out);

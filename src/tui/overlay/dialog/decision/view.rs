@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::super::parts::{self, LABEL};
 use super::gates::{Gates, PendingGate, SendState, outlook};
+use crate::action::{Action, Context};
 use crate::overlay::row_at;
 use crate::theme::Role;
 use crate::widgets::json_lines::fields;
@@ -14,6 +15,7 @@ use crate::widgets::{
     Painter, RichLine, Scroll, Seg, age, break_code, cells, cut_end, exact, rows_above_note, shown,
 };
 use skills_api::{DecisionPreview, DecisionTarget, Differences, is_same};
+use skills_store::RunId;
 
 /// Maximum number of rows of the list of gates: what would be executed must be visible below it.
 const MAX_ROWS: usize = 6;
@@ -314,26 +316,37 @@ fn detail_lines(preview: &DecisionPreview, width: u16, out: &mut Vec<Line>) {
 }
 
 /// Adds what the run is attached to.
-fn target_lines(target: &DecisionTarget, width: u16, out: &mut Vec<Line>) {
+fn target_lines(
+    target: &DecisionTarget,
+    run: &RunId,
+    width: u16,
+    painter: &Painter<'_>,
+    out: &mut Vec<Line>,
+) {
     labeled("attached to", vec![Seg::new(exact(&target.text()), Role::Text)], width, out);
-    let lines = fields(&target.content, width.saturating_sub(LABEL));
+    let lines = fields(&target.content, width.saturating_sub(LABEL), &copies_all(painter));
     out.extend(parts::labeled("content", LABEL, lines.into_iter().map(|line| line.segs)).map(Line::Plain));
     if target.truncated {
-        let text = "truncated; `skills runs show RUN --json` prints all of it";
-        out.push(Line::Plain(indented("", vec![Seg::new(text, Role::Warning)])));
+        let text = format!("truncated; {}", parts::shows_all(run, painter));
+        labeled("", vec![Seg::new(text, Role::Warning)], width, out);
     }
+}
+
+/// Returns which key copies what the dialog shows.
+fn copies_all(painter: &Painter<'_>) -> String {
+    format!("{} copies all of it", painter.key_word(Action::Copy, &[Context::Dialog]))
 }
 
 /// Adds what would be passed to the binding: the target of the run, and the inputs.
 fn inputs(preview: &DecisionPreview, width: u16, painter: &Painter<'_>, out: &mut Vec<Line>) {
     if let Some(target) = &preview.target {
-        target_lines(target, width, out);
+        target_lines(target, &preview.run, width, painter, out);
     }
     if preview.inputs.is_null() {
         out.push(Line::Plain(indented("inputs", vec![Seg::new(DecisionPreview::CHANGED, Role::Muted)])));
         return;
     }
-    let lines = fields(&preview.inputs, width.saturating_sub(LABEL));
+    let lines = fields(&preview.inputs, width.saturating_sub(LABEL), &copies_all(painter));
     out.extend(parts::labeled("inputs", LABEL, lines.into_iter().map(|line| line.segs)).map(Line::Plain));
     let digest: String = preview.inputs_digest.chars().filter(char::is_ascii_alphanumeric).collect();
     let short = match (digest.get(..4), digest.len().checked_sub(4).and_then(|from| digest.get(from..))) {
