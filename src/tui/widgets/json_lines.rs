@@ -282,7 +282,7 @@ mod tests {
         let all = lines.join("\n");
         assert!(all.contains("to    ana") && all.contains("six") && !all.contains('\u{1b}'), "{all}");
         assert!(lines.iter().all(|line| cells(line) <= 24), "{all}");
-        let long = json!({ "log": "line\n".repeat(70) });
+        let long = json!({ "log": "line\n".repeat(69) });
         let lines = fields(&long, 40, "y copies all of it");
         assert_eq!(lines.last().unwrap().plain_text().trim(), "10 more lines: y copies all of it");
     }

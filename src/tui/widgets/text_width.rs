@@ -6,6 +6,7 @@ use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr;
 
 use skills_skill::safe_text;
+pub use skills_skill::safe_text::exact;
 
 /// Returns untrusted text as one line that is safe to draw: white space is collapsed to single spaces, and characters
 /// that could control the terminal or are invisible are made visible.
@@ -17,21 +18,6 @@ pub fn shown(raw: &str) -> String {
         }
         out.push_str(&safe_text::line(word));
     }
-    out
-}
-
-/// Returns untrusted text as one line that is safe to draw and shows it exactly: every space is preserved, while spaces at
-/// its end, other white space and invisible characters are made visible.
-pub fn exact(raw: &str) -> String {
-    let is_other_blank = |c: char| c.is_whitespace() && c != ' ';
-    let body = raw.trim_end();
-    let mut out = String::with_capacity(raw.len());
-    for part in body.split_inclusive(is_other_blank) {
-        let text = part.trim_end_matches(is_other_blank);
-        out.push_str(&safe_text::line(text));
-        out.push_str(&safe_text::name(part.strip_prefix(text).unwrap_or_default()));
-    }
-    out.push_str(&safe_text::name(raw.strip_prefix(body).unwrap_or_default()));
     out
 }
 
@@ -115,15 +101,5 @@ mod tests {
     #[test]
     fn white_space_of_a_description_becomes_single_spaces() {
         assert_eq!(shown("  Reads\n  and\twrites "), "Reads and writes");
-    }
-
-    #[test]
-    fn exact_text_preserves_spaces_and_shows_other_white_space() {
-        assert_eq!(exact("   a    b"), "   a    b");
-        assert_eq!(exact("a \tb\u{a0}c\r\nd"), "a ␉b⟨U+00A0⟩c␍␊d");
-        assert_eq!(exact("a  "), "a⟨U+0020⟩⟨U+0020⟩");
-        assert_eq!(exact(" \n"), "⟨U+0020⟩␊");
-        assert_eq!(exact("\u{1b}[2J\u{202e}"), "␛[2J⟨U+202E⟩");
-        assert_eq!(exact(""), "");
     }
 }

@@ -205,6 +205,14 @@ mod tests {
         assert_eq!(effects.last(), Some(&Effect::Session(run)));
     }
 
+    #[test]
+    fn spaces_of_arguments_are_exact() {
+        let mut dialog = dialog();
+        dialog.preview.args = vec!["a    b".to_owned(), "c\td".to_owned()];
+        let lines = dialog.lines(70);
+        assert!(lines.iter().any(|line| line.plain_text().ends_with(r#""a    b" "c\td""#)), "{lines:?}");
+    }
+
     fn screen_text(dialog: &mut ScriptDialog, width: u16, height: u16) -> String {
         let draw = |painter: &mut Painter<'_>| {
             dialog.draw(Rect::new(0, 0, width, height), painter, Instant::now());
