@@ -190,7 +190,33 @@ impl RunResponse {
             Self::AttachPreview(generation, Ok(mut preview)) => {
                 let preview_mut = Arc::make_mut(&mut preview);
                 preview_mut.cli = called.completed(&preview_mut.cli);
+                for check in &mut preview_mut.checks {
+                    check.note = called.completed_in(&check.note);
+                }
                 Self::AttachPreview(generation, Ok(preview))
+            }
+            Self::Contract(skill, Ok(mut view)) => {
+                if let Some(why) = &view.blocked {
+                    let blocked = Some(called.completed_in(why));
+                    Arc::make_mut(&mut view).blocked = blocked;
+                }
+                Self::Contract(skill, Ok(view))
+            }
+            Self::Detail(run, Ok(mut detail)) => {
+                if detail.sheet.as_ref().is_some_and(|preview| preview.blocked.is_some()) {
+                    let sheet = Arc::make_mut(&mut detail).sheet.as_mut();
+                    if let Some(why) = sheet.and_then(|preview| preview.blocked.as_mut()) {
+                        *why = called.completed_in(why);
+                    }
+                }
+                Self::Detail(run, Ok(detail))
+            }
+            Self::Contract(skill, Err(error)) => Self::Contract(skill, Err(with_commands(error))),
+            Self::Launched(ticket, Err(error)) => Self::Launched(ticket, Err(with_commands(error))),
+            Self::Launchable(Err(error)) => Self::Launchable(Err(with_commands(error))),
+            Self::Attached(ticket, Err(error)) => Self::Attached(ticket, Err(with_commands(error))),
+            Self::AttachPreview(generation, Err(error)) => {
+                Self::AttachPreview(generation, Err(with_commands(error)))
             }
             Self::Page(generation, Err(error)) => Self::Page(generation, Err(with_commands(error))),
             Self::Detail(run, Err(error)) => Self::Detail(run, Err(with_commands(error))),

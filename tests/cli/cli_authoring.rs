@@ -90,6 +90,7 @@ fn scaffold_overwrites_nothing_and_names_what_is_missing() {
         (&["scaffold", "x"], "--description is required"),
         (&["scaffold", "x", "--description", "Does x.", "--role", "sidecar"], "--target"),
         (&["scaffold", "X Y", "--description", "Does x."], "not a valid id"),
+        (&["scaffold", "zz", "--description", "Foo bar."], "match requests. State"),
     ] {
         let answer = home.run(args);
         assert_eq!(answer.code, 2, "{args:?}");

@@ -735,8 +735,8 @@ mod tests {
                 "",
                 "printed",
                 "09:00:00 a  col1    col2",
-                "            ␛[2Jnext line that",
-                "            is long",
+                "            ␛[2Jnext line ",
+                "            that is long",
             ]
         );
         let narrow = rows(&reading(), 8, &UNICODE);

@@ -189,8 +189,11 @@ impl ProposalDialog {
         };
         row("file", file, Role::Muted);
         for check in view.checks.iter().filter(|check| check.result != CheckResult::Pass) {
-            let role = if check.result == CheckResult::Fail { Role::Danger } else { Role::Warning };
-            row(&check.check.to_string(), shown(&check.evidence), role);
+            let (sign, role) = match check.result {
+                CheckResult::Fail => (painter.glyphs.bad, Role::Danger),
+                CheckResult::Pass | CheckResult::Unknown => (painter.glyphs.warn, Role::Warning),
+            };
+            row(&check.check.to_string(), format!("{sign} {}", shown(&check.evidence)), role);
         }
         lines.push(RichLine::default());
         lines.extend(changed_lines(&view.hunks, width, self.command == ProposalCommand::RollBack));

@@ -53,9 +53,19 @@ impl ProposalText {
         }
     }
 
+    /// Returns whether the area of the last frame is wide enough for a diff of two columns.
+    pub fn fits_split(&self) -> bool {
+        text_width(self.area) >= TWO_COLUMNS_WIDTH
+    }
+
     pub fn roll(&mut self, by: isize) {
         self.scroll.roll(by, self.rows);
     }
+}
+
+/// Returns the width of the text, within the margins and without the column of the left edge.
+fn text_width(area: Rect) -> u16 {
+    area.width.saturating_sub(3)
 }
 
 /// Draws the proposal; returns the rows that have a rule.
