@@ -130,7 +130,7 @@ impl DecisionPrompt<'_> {
     fn unnamed(&self, preview: &DecisionPreview) -> Error {
         let option = match self.verdict {
             Verdict::Approve => "--inputs-digest",
-            Verdict::Deny => "--step",
+            Verdict::Deny => "--step or --inputs-digest",
         };
         let message = format!(
             "no decision made: --yes requires {option}. To {}, {}",

@@ -19,7 +19,7 @@ use crate::widgets::{
 use skills_api::{
     Code, CommandResult, DecisionPreview, Error, RunCommand, RunDetail, UNDONE, distinguish, is_same,
 };
-use skills_model::{ApprovalReason, CommandName, Gate, Verdict};
+use skills_model::{ApprovalReason, CommandName, Gate, RunState, Verdict};
 use skills_store::{RunId, RunRecord, failure_kind};
 
 /// Maximum number of lines of what is the same in all runs.
@@ -632,7 +632,11 @@ fn gate_key(run: &RunRecord) -> Option<(&str, &str)> {
 /// Returns why a run does not accept the command.
 fn blocked(run: &RunRecord, command: CommandName) -> Option<String> {
     if !run.allowed.contains(&command) {
-        return Some(format!("excluded: {}", run.state.label()));
+        let state = match run.state {
+            RunState::Pending if run.paused => "paused",
+            state => state.label(),
+        };
+        return Some(format!("excluded: {state}"));
     }
     match (&run.gate, command) {
         (Some(Gate::Human { why: ApprovalReason::UnknownOutcome, .. }), CommandName::Approve) => {
