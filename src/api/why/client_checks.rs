@@ -199,9 +199,10 @@ impl Examination<'_> {
     }
 
     fn link_help(&self) -> String {
-        let folders = profile(&self.view.client).map_or(&[][..], |profile| profile.folders.as_slice());
+        let profile = profile(&self.view.client);
         let first = |scope: Scope, start: &str| {
-            let folder = folders.iter().find(|folder| folder.scope == scope);
+            let mut folders = profile.iter().flat_map(|profile| &profile.folders);
+            let folder = folders.find(|folder| folder.scope == scope);
             folder.map(|folder| format!("{start}{}", folder.path))
         };
         let examples =

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::format::{byte_size, counted};
 use super::rich::{RichLine, Seg};
 use super::text_width::{cells, cut_end, exact};
-use super::wrap::break_code;
+use super::wrap::{break_code, wrap};
 use crate::theme::Role;
 
 #[derive(Debug, Clone, PartialEq)]
