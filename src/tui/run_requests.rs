@@ -332,3 +332,50 @@ impl RunRequest {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use skills_skill::contract;
+
+    const WHY: &str = "it is not trusted; run `skills trust a`";
+    const COMPLETED: &str = "it is not trusted; run `skills --demo trust a`";
+
+    #[test]
+    fn commands_in_responses_repeat_the_options() {
+        let called = Invocation::with(vec!["--demo".to_owned()]);
+        let error = || Error::new(Code::Untrusted, WHY);
+        for response in [
+            RunResponse::Contract("a".to_owned(), Err(error())),
+            RunResponse::Launched(1, Err(error())),
+            RunResponse::Launchable(Err(error())),
+            RunResponse::Attached(1, Err(error())),
+            RunResponse::AttachPreview(1, Err(error())),
+        ] {
+            let message = match response.completed(&called) {
+                RunResponse::Contract(_, Err(error))
+                | RunResponse::Launched(_, Err(error))
+                | RunResponse::Launchable(Err(error))
+                | RunResponse::Attached(_, Err(error))
+                | RunResponse::AttachPreview(_, Err(error)) => error.message,
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(message, COMPLETED);
+        }
+        let source = "id: demo.order\nsteps:\n  - { id: a, uses: x.y }\n";
+        let view = ContractView {
+            skill_id: SkillId::new("a"),
+            contract: contract::parse(Path::new("skill.yaml"), source).0.unwrap(),
+            digest: String::new(),
+            steps: Vec::new(),
+            blocked: Some(WHY.to_owned()),
+            findings: Vec::new(),
+            isolation: String::new(),
+        };
+        let response = RunResponse::Contract("a".to_owned(), Ok(Arc::new(view))).completed(&called);
+        let RunResponse::Contract(_, Ok(view)) = response else { panic!("{response:?}") };
+        assert_eq!(view.blocked.as_deref(), Some(COMPLETED));
+    }
+}
