@@ -375,7 +375,7 @@ mod tests {
             isolation: String::new(),
         };
         let response = RunResponse::Contract("a".to_owned(), Ok(Arc::new(view))).completed(&called);
-        let RunResponse::Contract(_, Ok(view)) = response else { panic!("{response:?}") };
+        let RunResponse::Contract(_, Ok(view)) = &response else { panic!("{response:?}") };
         assert_eq!(view.blocked.as_deref(), Some(COMPLETED));
     }
 }
