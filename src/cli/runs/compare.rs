@@ -68,7 +68,7 @@ fn labeled(comparison: &RunComparison) -> String {
         None => writeln!(out, "No differences except timing."),
     };
     let changed = |out: &mut String, what: &str, changes: &[Change]| {
-        let side = |value: &Option<serde_json::Value>| {
+        let side = |value: &Option<Value>| {
             value.as_ref().map_or_else(|| "absent".to_owned(), |value| clean(&skills_api::value_line(value)))
         };
         for change in changes {
