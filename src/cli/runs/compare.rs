@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::{clock, status};
+use super::{clock, plain, status};
 use crate::Context;
 use crate::args::CompareArgs;
 use crate::dialog::{clean, sentences};
@@ -69,7 +69,7 @@ fn labeled(comparison: &RunComparison) -> String {
     };
     let changed = |out: &mut String, what: &str, changes: &[Change]| {
         let side = |value: &Option<Value>| {
-            value.as_ref().map_or_else(|| "absent".to_owned(), |value| clean(&skills_api::value_line(value)))
+            value.as_ref().map_or_else(|| "absent".to_owned(), |value| clean(&plain::text::exact(value)))
         };
         for change in changes {
             let (left, right) = (side(&change.left), side(&change.right));

@@ -287,7 +287,7 @@ fn short_values(fields: &Value, truncated: impl FnOnce() -> String) -> String {
 fn value_lines(fields: &Value, max: usize) -> (String, bool) {
     let (mut out, mut is_cut) = (String::new(), false);
     for (name, value) in fields.as_object().into_iter().flatten() {
-        let text = value.as_str().map_or_else(|| value.to_string(), exact);
+        let text = exact(value);
         let all = text.chars().count();
         let line: String = text.chars().take(max).collect();
         let cut = if all > max { format!("... {all} characters") } else { String::new() };
@@ -297,10 +297,12 @@ fn value_lines(fields: &Value, max: usize) -> (String, bool) {
     (out, is_cut)
 }
 
-/// Returns a text on one line, as JSON if it has line breaks, tabs or spaces at its ends, which would not be recognized.
-fn exact(text: &str) -> String {
-    let is_plain = text.trim() == text && !text.contains(['\n', '\r', '\t']) && !text.starts_with('"');
-    if is_plain { text.to_owned() } else { Value::from(text).to_string() }
+/// Returns a value on one line: a text as JSON if it has line breaks, tabs or spaces at its ends, which would not be
+/// recognized.
+pub fn exact(value: &Value) -> String {
+    let is_plain =
+        |text: &&str| text.trim() == *text && !text.contains(['\n', '\r', '\t']) && !text.starts_with('"');
+    value.as_str().filter(is_plain).map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// Renders the target, the inputs of the pending decision and the outputs of a run in full.
