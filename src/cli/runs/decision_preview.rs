@@ -199,8 +199,8 @@ mod tests {
         let look = TerminalCaps { color: false, unicode: true, width: 120, terminal: true };
         let text = render(&preview, &caller(&["--demo"]), NOW_MS, &TimeZone::UTC, look);
         let digest = "ab".repeat(32);
-        assert!(text.contains("\nfiles       pay.csv /srv/pay.csv sha256"), "{text}");
-        assert!(text.contains(&digest) && text.contains("/srv/x sha256 not recorded\n"), "{text}");
+        assert!(text.contains("\nfiles       pay.csv  /srv/pay.csv  sha256"), "{text}");
+        assert!(text.contains(&digest) && text.contains("/srv/x  sha256 not recorded\n"), "{text}");
         assert_eq!(text.lines().filter(|line| line.starts_with("digest ")).count(), 1, "{text}");
     }
 }
