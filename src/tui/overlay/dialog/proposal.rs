@@ -16,7 +16,7 @@ use crate::pane::{Effect, PaneId};
 use crate::panes::proposals::changed_lines;
 use crate::proposal_requests::ProposalPaneRequest;
 use crate::theme::Role;
-use crate::widgets::{Painter, RichLine, Scroll, Seg, cut_middle, exact, shown, wrap};
+use crate::widgets::{Painter, RichLine, Scroll, Seg, break_code, cut_middle, exact, shown};
 use skills_api::{CheckResult, ProposalAction, ProposalView};
 
 /// Width of the dialog if there is enough space.
@@ -170,8 +170,8 @@ impl ProposalDialog {
         let path = cut_middle(&path, value, painter.glyphs.ellipsis).into_owned();
         let mut lines = Vec::new();
         let mut row = |label: &str, text: String, role: Role| {
-            let wrapped = wrap(&[Seg::new(text, role)], value);
-            lines.extend(parts::labeled(label, LABEL_WIDTH, wrapped));
+            let broken = break_code(&[Seg::new(text, role)], value);
+            lines.extend(parts::labeled(label, LABEL_WIDTH, broken));
         };
         row("skill", shown(view.summary.skill_id.as_str()), Role::Strong);
         let what = match self.command {
