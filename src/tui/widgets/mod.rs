@@ -33,4 +33,4 @@ pub use rich::{RichLine, Seg};
 pub use rule::{BorderJunction, Title, column_divider, divider, pairs};
 pub use scroll::{Scroll, rows_above_note};
 pub use text_width::{cells, cut_end, cut_middle, exact, head, shown};
-pub use wrap::{break_code, break_code_to, cut_last, cut_line, wrap, wrap_to};
+pub use wrap::{break_code, cut_last, cut_line, wrap, wrap_to};
