@@ -229,3 +229,21 @@ fn number(painter: &mut Painter<'_>, end: u16, y: u16, value: f64, role: Role) {
     let text = score(value, painter.glyphs);
     painter.right(end, y, &text, role);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::picture;
+
+    #[test]
+    fn labels_are_complete_in_the_standard_size() {
+        let by_signal = [0.2, 0.3, 0.0, 0.1, 0.0];
+        let row = WordRow { label: "general wording".to_owned(), query_word: None, by_signal, sum: 0.6 };
+        let breakdown = Breakdown { rows: vec![row], ..Breakdown::default() };
+        let draw = |painter: &mut Painter<'_>| {
+            full(painter, Rect::new(0, 0, 55, 8), &breakdown, 0.6);
+        };
+        let text = picture::text(&picture::painted(55, 8, draw));
+        assert!(text.contains("general wording"), "{text}");
+    }
+}
