@@ -7,7 +7,7 @@ use strum::{Display, EnumIter, EnumString};
 
 use crate::operations::Scope;
 
-/// Every error code. [`Code::status`] has the HTTP status of each.
+/// Every error code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[derive(Serialize, Deserialize, Display, EnumString, EnumIter, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -284,7 +284,7 @@ pub struct ErrorBody {
     pub trace_id: Option<String>,
 }
 
-/// Content of [`ErrorBody`].
+/// Content of an error response.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ErrorDetail {
     /// The code.

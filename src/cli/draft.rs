@@ -115,7 +115,7 @@ pub fn diff(old: &str, new: &str, look: TerminalCaps) -> String {
             ChangeTag::Delete => ('-', TextStyle::Bad),
             _ => ('+', TextStyle::Good),
         };
-        let line = safe_text::line(change.value().trim_end_matches(['\r', '\n'])).into_owned();
+        let line = safe_text::exact(change.value().trim_end_matches('\n'));
         let _ = writeln!(out, "{}", style.paint(&format!("{sign} {line}"), look.color));
     }
     out

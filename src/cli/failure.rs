@@ -20,7 +20,7 @@ pub enum Exit {
     ChecksFailed,
     /// Exit code 5: a run waits for approval or a signal.
     Waiting,
-    /// Exit code 130, as shells return after Ctrl-C: the user left, and the run is unchanged.
+    /// Exit code 130, as shells return after Ctrl-C: the user left, and the run is not canceled.
     Left,
 }
 

@@ -57,12 +57,14 @@ impl From<GoldenForm> for GoldenFormat {
     }
 }
 
-/// Returns the file to edit: the given one, else the user's own.
-fn file(cx: &Context, file: Option<&PathBuf>) -> Result<PathBuf, Failure> {
+/// Returns the file to edit: the one given with an option, else the user's own.
+fn file(cx: &Context, option: &str, file: Option<&PathBuf>) -> Result<PathBuf, Failure> {
     match file {
         Some(file) => Ok(cx.cwd.join(file)),
         None => cx.config()?.golden_file().ok_or_else(|| {
-            Failure::usage("the demo has no editable golden set; remove --demo, or pass --file FILE")
+            let message =
+                format!("the demo has no editable golden set; remove --demo, or pass {option} FILE");
+            Failure::usage(message)
         }),
     }
 }
@@ -310,7 +312,7 @@ async fn add(cx: &mut Context, args: &GoldenAddArgs) -> Result<Exit, Failure> {
         return Err(Failure::usage("state what the query expects: --expect SKILL, --none or --not SKILL"));
     }
     let text = super::discover::intent(std::slice::from_ref(&args.query))?;
-    let file = file(cx, args.file.as_ref())?;
+    let file = file(cx, "--file", args.file.as_ref())?;
     let query = args.expect.query(&text);
     let named: Vec<SkillId> = query.expect.iter().chain(&query.not).cloned().collect();
     let case = query.checked()?;
@@ -338,7 +340,7 @@ async fn warn_of_unknown(cx: &mut Context, named: &[SkillId]) {
 }
 
 fn remove(cx: &mut Context, args: &GoldenRemoveArgs) -> Result<Exit, Failure> {
-    let file = file(cx, args.file.as_ref())?;
+    let file = file(cx, "--file", args.file.as_ref())?;
     let (existing, _) = read_golden(&file).map_err(|error| refused(&file, &error))?;
     let Some(at) = existing.iter().position(|case| case.query == args.query) else {
         let message = format!("{} has no query `{}`", file.display(), args.query);
@@ -363,7 +365,7 @@ fn expectation(case: Case) -> String {
 }
 
 fn import(cx: &mut Context, args: &GoldenImportArgs) -> Result<Exit, Failure> {
-    let to = file(cx, args.to.as_ref())?;
+    let to = file(cx, "--to", args.to.as_ref())?;
     let mut cases: Vec<Case> = Vec::new();
     for source in &args.files {
         let source = cx.cwd.join(source);

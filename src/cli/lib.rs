@@ -229,6 +229,7 @@ fn about_files(command: &Command) -> Option<&'static str> {
             "this command writes local files"
         }
         Command::Serve(_) | Command::Keys(_) => "this command is for a service on this machine",
+        Command::Demo(_) => "a demonstration uses the shipped skills",
         Command::Config(_) => "this command uses the configuration of this machine",
         Command::Schema(_) | Command::Completions(_) | Command::Man(_) => {
             "this command does not depend \

@@ -232,7 +232,7 @@ pub fn hunks(view: &ProposalView, look: TerminalCaps) -> String {
                 HunkLine::Removed(text) => ('-', text, Some(TextStyle::Bad)),
                 HunkLine::Added(text) => ('+', text, Some(TextStyle::Good)),
             };
-            let line = format!("{sign} {}", safe_text::line(text));
+            let line = format!("{sign} {}", safe_text::exact(text));
             let _ = writeln!(out, "{}", style.map_or(line.clone(), |style| style.paint(&line, look.color)));
         }
     }

@@ -130,7 +130,7 @@ pub(super) const ALLOWED: [(&str, &str); 30] = [
     ),
     (
         "retention",
-        "a map of `completed`, `failed` and `canceled` to durations such as 30d, in your own config.yaml only",
+        "a map of `completed`, `failed`, `canceled` and `sessions` to durations such as 30d, in your own config.yaml only",
     ),
     ("reduced_motion", "`true` or `false`"),
     ("plain", "`true` or `false`"),

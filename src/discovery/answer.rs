@@ -84,7 +84,7 @@ pub struct BreakdownTerm {
 pub struct WordRow {
     /// The word as interpreted (`tables`), a pair (`table+pdf`), `general wording`, `rules`, `exact`.
     pub label: String,
-    /// Index into [`Answer::words`] for a single word of the request.
+    /// Index into `words` of the answer for a single word of the request.
     pub query_word: Option<usize>,
     /// Its contribution by column, in the order name, description, body, semantic, rule.
     pub by_signal: [f64; 5],
@@ -311,7 +311,7 @@ pub struct RequestLanguage {
 pub struct FitVerdict {
     /// The first result; none if there are no results.
     pub skill_id: Option<SkillId>,
-    /// Whether it fits; the same as [`Answer::fit`].
+    /// Whether it fits; the same as `fit` of the answer.
     pub fit: Fit,
     /// Evidence for it.
     pub reason: VerdictReason,

@@ -275,7 +275,7 @@ fn parse_body(bytes: &[u8]) -> Result<Map<String, Value>, ErrorResponse> {
         Ok(other) => {
             let kind = match other {
                 Value::Array(_) => "a list",
-                Value::String(_) => "a text",
+                Value::String(_) => "a string",
                 Value::Number(_) => "a number",
                 Value::Bool(_) => "true or false",
                 _ => "null",

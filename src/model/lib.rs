@@ -3,7 +3,7 @@
 mod state;
 mod types;
 
-pub use state::{allowed, transition};
+pub use state::{allowed, check_offered, transition};
 pub use types::expired_at_text;
 pub use types::{
     ApprovalReason, Approvals, Choice, Command, CommandName, Decision, Expiry, Gate, Lease, RunSnapshot,

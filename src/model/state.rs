@@ -219,6 +219,27 @@ fn repeat_decision(run: &RunSnapshot, decision: &Decision) -> Result<Transition,
     Err(invalid(run, &decision.verdict.to_string(), Some(needed)))
 }
 
+/// Checks that a choice is for the approval of an unknown outcome.
+///
+/// # Errors
+/// Returns a conflict for any other decision.
+pub fn check_offered(
+    step: &str,
+    outcome_unknown: bool,
+    verdict: Verdict,
+    choice: Choice,
+) -> Result<(), TransitionError> {
+    match (outcome_unknown, verdict) {
+        (true, Verdict::Approve) => Ok(()),
+        (true, Verdict::Deny) => Err(TransitionError::DecisionConflict(format!(
+            "denying step {step} cancels the run; the choice `{choice}` is only valid for an approval"
+        ))),
+        (false, _) => Err(TransitionError::DecisionConflict(format!(
+            "the choice `{choice}` is only valid for an unknown outcome; approve or deny step {step}"
+        ))),
+    }
+}
+
 /// Checks that an approval has a choice if and only if it is for an unknown outcome.
 fn check_choice(step: &str, why: &ApprovalReason, decision: &Decision) -> Result<(), TransitionError> {
     let unknown = *why == ApprovalReason::UnknownOutcome && decision.verdict == Verdict::Approve;
@@ -238,14 +259,9 @@ fn check_choice(step: &str, why: &ApprovalReason, decision: &Decision) -> Result
                     {step}"
             )))
         }
-        (false, Some(choice)) if *why == ApprovalReason::UnknownOutcome => {
-            Err(TransitionError::DecisionConflict(format!(
-                "denying step {step} cancels the run; the choice `{choice}` is only valid for an approval"
-            )))
+        (_, Some(choice)) => {
+            check_offered(step, *why == ApprovalReason::UnknownOutcome, decision.verdict, choice)
         }
-        (false, Some(choice)) => Err(TransitionError::DecisionConflict(format!(
-            "the choice `{choice}` is only valid for an unknown outcome; approve or deny step {step}"
-        ))),
         _ => Ok(()),
     }
 }

@@ -246,7 +246,7 @@ pub struct Decision {
     /// The step it concerned.
     pub step: String,
     /// Digest of what would be executed, as stated by the gate. Empty in a denial that names only its step, until it
-    /// is bound to the gate ([`Decision::bound_to`]).
+    /// is bound to the gate.
     pub inputs_digest: String,
     /// How to resolve an unknown outcome; only valid in an approval of such a gate.
     #[serde(default, skip_serializing_if = "Option::is_none")]

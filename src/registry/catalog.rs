@@ -82,7 +82,7 @@ pub struct Shadowed {
     /// The record; its id is `id@` + eight hex digits of its digest. If several shadowed skills have the same digest
     /// (copies), all but the first also have `.` + six hex digits of their location's SHA-256.
     pub skill: Arc<Skill>,
-    /// Index into [`Catalog::roots`].
+    /// Index into `roots` of the catalog.
     pub root: usize,
     /// The id for which another bundle has precedence.
     pub lost: SkillId,
@@ -98,7 +98,7 @@ pub struct Shadowed {
 pub struct Entry {
     /// The record.
     pub skill: Arc<Skill>,
-    /// Index into [`Catalog::roots`].
+    /// Index into `roots` of the catalog.
     pub root: usize,
 }
 
@@ -109,7 +109,7 @@ pub struct Alias {
     /// Absolute path, as found.
     #[serde(serialize_with = "skills_base::paths::serialize")]
     pub location: PathBuf,
-    /// Index into [`Catalog::roots`].
+    /// Index into `roots` of the catalog.
     pub root: usize,
     /// Location of the entry, shadowed skill or rejected bundle that is the same file.
     #[serde(serialize_with = "skills_base::paths::serialize")]

@@ -53,7 +53,7 @@ pub enum TrustState {
     Untrusted,
 }
 
-/// [`TrustState`] as one word, for lists.
+/// State of trust as one word, for lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[derive(Serialize, Deserialize, Display, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]

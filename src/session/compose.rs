@@ -141,7 +141,7 @@ pub struct ComposedPart {
     pub kind: PartKind,
     /// The skill it concerns, if any.
     pub skill: Option<String>,
-    /// First byte in [`Composed::text`].
+    /// First byte in `text`.
     pub start: usize,
     /// First byte after it.
     pub end: usize,

@@ -43,7 +43,7 @@ fn describe(content: &Content) -> &'static str {
         Content::Null => "empty",
         Content::Flag(_) => "true or false",
         Content::Number(_) => "a number",
-        Content::Text(_) => "a text",
+        Content::Text(_) => "a string",
         Content::List(_) => "a list",
         Content::Map(_) => "a mapping",
     }
@@ -65,19 +65,19 @@ impl Lenient for String {
                     reader.wrong_type(
                         field,
                         node,
-                        "a text",
+                        "a string",
                         "; strict clients drop the skill unless it is quoted",
                     );
                 }
                 text
             }
             Content::List(items) => {
-                reader.wrong_type(field, node, "a text", "; its items are joined");
+                reader.wrong_type(field, node, "a string", "; its items are joined");
                 let texts = items.iter().filter_map(|item| Self::read(reader, field, item));
                 texts.collect::<Vec<_>>().join(", ")
             }
             Content::Map(_) => {
-                reader.wrong_type(field, node, "a text", "; it is ignored");
+                reader.wrong_type(field, node, "a string", "; it is ignored");
                 return None;
             }
         };
@@ -146,7 +146,7 @@ fn read_list(
         // `metadata` is open to every program: OpenClaw has a mapping under `requires`.
         Content::Map(_) if field.starts_with("metadata.") => return None,
         Content::Map(_) => {
-            reader.wrong_type(field, node, "a list or a text", "; it is ignored");
+            reader.wrong_type(field, node, "a list or a string", "; it is ignored");
             return None;
         }
         Content::Text(text) => split(text),

@@ -67,6 +67,21 @@ pub fn name(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// Makes one line safe and shows it exactly: every space is preserved, while spaces at its end and any other whitespace
+/// become visible.
+pub fn exact(text: &str) -> String {
+    let is_other_blank = |c: char| c.is_whitespace() && c != ' ';
+    let body = text.trim_end();
+    let mut out = String::with_capacity(text.len());
+    for part in body.split_inclusive(is_other_blank) {
+        let words = part.trim_end_matches(is_other_blank);
+        out.push_str(&line(words));
+        out.push_str(&name(part.strip_prefix(words).unwrap_or_default()));
+    }
+    out.push_str(&name(text.strip_prefix(body).unwrap_or_default()));
+    out
+}
+
 /// Kind of an invisible character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Hidden {
@@ -403,6 +418,16 @@ mod tests {
         assert_eq!(name("a b\u{a0}c\n"), "a b⟨U+00A0⟩c␊");
         assert_eq!(name("  "), "⟨U+0020⟩⟨U+0020⟩");
         assert!(matches!(name("my skill"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn exact_text_preserves_spaces_and_shows_other_white_space() {
+        assert_eq!(exact("   a    b"), "   a    b");
+        assert_eq!(exact("a \tb\u{a0}c\r\nd"), "a ␉b⟨U+00A0⟩c␍␊d");
+        assert_eq!(exact("a  "), "a⟨U+0020⟩⟨U+0020⟩");
+        assert_eq!(exact(" \n"), "⟨U+0020⟩␊");
+        assert_eq!(exact("\u{1b}[2J\u{202e}"), "␛[2J⟨U+202E⟩");
+        assert_eq!(exact(""), "");
     }
 
     #[test]

@@ -190,7 +190,33 @@ impl RunResponse {
             Self::AttachPreview(generation, Ok(mut preview)) => {
                 let preview_mut = Arc::make_mut(&mut preview);
                 preview_mut.cli = called.completed(&preview_mut.cli);
+                for check in &mut preview_mut.checks {
+                    check.note = called.completed_in(&check.note);
+                }
                 Self::AttachPreview(generation, Ok(preview))
+            }
+            Self::Contract(skill, Ok(mut view)) => {
+                if let Some(why) = &view.blocked {
+                    let blocked = Some(called.completed_in(why));
+                    Arc::make_mut(&mut view).blocked = blocked;
+                }
+                Self::Contract(skill, Ok(view))
+            }
+            Self::Detail(run, Ok(mut detail)) => {
+                if detail.sheet.as_ref().is_some_and(|preview| preview.blocked.is_some()) {
+                    let sheet = Arc::make_mut(&mut detail).sheet.as_mut();
+                    if let Some(why) = sheet.and_then(|preview| preview.blocked.as_mut()) {
+                        *why = called.completed_in(why);
+                    }
+                }
+                Self::Detail(run, Ok(detail))
+            }
+            Self::Contract(skill, Err(error)) => Self::Contract(skill, Err(with_commands(error))),
+            Self::Launched(ticket, Err(error)) => Self::Launched(ticket, Err(with_commands(error))),
+            Self::Launchable(Err(error)) => Self::Launchable(Err(with_commands(error))),
+            Self::Attached(ticket, Err(error)) => Self::Attached(ticket, Err(with_commands(error))),
+            Self::AttachPreview(generation, Err(error)) => {
+                Self::AttachPreview(generation, Err(with_commands(error)))
             }
             Self::Page(generation, Err(error)) => Self::Page(generation, Err(with_commands(error))),
             Self::Detail(run, Err(error)) => Self::Detail(run, Err(with_commands(error))),
@@ -304,5 +330,52 @@ impl RunRequest {
                 RunResponse::Explained(capability, explained)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use skills_skill::contract;
+
+    const WHY: &str = "it is not trusted; run `skills trust a`";
+    const COMPLETED: &str = "it is not trusted; run `skills --demo trust a`";
+
+    #[test]
+    fn commands_in_responses_repeat_the_options() {
+        let called = Invocation::with(vec!["--demo".to_owned()]);
+        let error = || Error::new(Code::Untrusted, WHY);
+        for response in [
+            RunResponse::Contract("a".to_owned(), Err(error())),
+            RunResponse::Launched(1, Err(error())),
+            RunResponse::Launchable(Err(error())),
+            RunResponse::Attached(1, Err(error())),
+            RunResponse::AttachPreview(1, Err(error())),
+        ] {
+            let message = match response.completed(&called) {
+                RunResponse::Contract(_, Err(error))
+                | RunResponse::Launched(_, Err(error))
+                | RunResponse::Launchable(Err(error))
+                | RunResponse::Attached(_, Err(error))
+                | RunResponse::AttachPreview(_, Err(error)) => error.message,
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(message, COMPLETED);
+        }
+        let source = "id: demo.order\nsteps:\n  - { id: a, uses: x.y }\n";
+        let view = ContractView {
+            skill_id: SkillId::new("a"),
+            contract: contract::parse(Path::new("skill.yaml"), source).0.unwrap(),
+            digest: String::new(),
+            steps: Vec::new(),
+            blocked: Some(WHY.to_owned()),
+            findings: Vec::new(),
+            isolation: String::new(),
+        };
+        let response = RunResponse::Contract("a".to_owned(), Ok(Arc::new(view))).completed(&called);
+        let RunResponse::Contract(_, Ok(view)) = &response else { panic!("{response:?}") };
+        assert_eq!(view.blocked.as_deref(), Some(COMPLETED));
     }
 }

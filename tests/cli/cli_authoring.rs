@@ -75,6 +75,9 @@ fn scaffold_reports_a_folder_that_no_client_searches() {
         assert!(!made.stdout.contains("no client searches"), "{}", made.stdout);
     }
     assert_eq!(home.run_bare(&["why", "b", "--client", "claude-code"]).code, 0);
+    let other = home.run_bare(&["why", "b", "--client", "codex"]);
+    let folders = "such as ~/.agents/skills or .agents/skills of the project";
+    assert!(other.code == 1 && other.stdout.contains(folders), "{}", other.stdout);
 }
 
 #[test]
@@ -90,6 +93,7 @@ fn scaffold_overwrites_nothing_and_names_what_is_missing() {
         (&["scaffold", "x"], "--description is required"),
         (&["scaffold", "x", "--description", "Does x.", "--role", "sidecar"], "--target"),
         (&["scaffold", "X Y", "--description", "Does x."], "not a valid id"),
+        (&["scaffold", "zz", "--description", "Foo bar."], "match requests. State"),
     ] {
         let answer = home.run(args);
         assert_eq!(answer.code, 2, "{args:?}");

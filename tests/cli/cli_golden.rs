@@ -153,6 +153,10 @@ fn files_of_other_tools_are_imported_and_exported() {
     let first = home.json(&["golden", "import", "pdf-tables/evals/evals.json"]);
     assert_eq!((&first["added"], &first["known"]), (&2.into(), &0.into()));
     assert_eq!(home.run(&["golden", "import", "tasks.json"]).code, 2, "the skill is not known");
+    let demo = home.run(&["--demo", "golden", "import", "more.csv"]);
+    assert!(demo.code == 2 && demo.stderr.contains("--to FILE"), "{}", demo.stderr);
+    let demo = home.run(&["--demo", "golden", "add", "q", "--none"]);
+    assert!(demo.code == 2 && demo.stderr.contains("--file FILE"), "{}", demo.stderr);
     home.json(&["golden", "import", "tasks.json", "--skill", "deploy-check"]);
     let conflict = home.run(&["golden", "import", "more.csv", "--json"]);
     assert_eq!(conflict.code, 1);

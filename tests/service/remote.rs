@@ -412,6 +412,7 @@ async fn commands_about_files_are_rejected_on_a_service() {
         (&["db", "check"][..], "run it on the host of"),
         (&["trust", "--list"], "run it on the host of"),
         (&["lint"], "remove --connect"),
+        (&["demo"], "remove --connect"),
         (&["--demo", "list"], "--demo applies to this machine"),
         (&["run", "ledger", "--file", "a=key"], "is a local file"),
     ] {

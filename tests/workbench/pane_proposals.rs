@@ -114,11 +114,22 @@ fn waiting_proposals_show_their_diff_and_effect() {
     let mut screen = place.screen(120, 36);
     screen.press("7").wait_for("Effect on the golden set").wait_for("from no skill");
     insta::assert_snapshot!("proposals_120", place.seen(&screen));
-    screen.press("u").wait_until("one column", |seen| !seen.contains("current   "));
+    screen.press("u").wait_until("unified", |seen| !seen.contains("current   "));
     screen.press("u").resize(80, 24);
     insta::assert_snapshot!("proposals_list_80", place.seen(&screen));
     screen.press("enter").wait_for("SKILL.md");
     insta::assert_snapshot!("proposals_detail_80", place.seen(&screen));
+    screen.press("u").wait_for("too narrow");
+}
+
+#[test]
+fn changed_white_space_is_shown_where_it_is_approved() {
+    let place = TestHome::new();
+    place.propose(&place.read().replace("Write the bill.", "   Write  the bill."), 5);
+    let mut screen = place.screen(120, 36);
+    screen.press("7").wait_for("+    Write  the bill.");
+    screen.press("u").wait_until("unified", |seen| !seen.contains("current   "));
+    screen.press("a").wait_for("Your decision").wait_for("+    Write  the bill.");
 }
 
 #[test]

@@ -516,7 +516,7 @@ fn dialog_shows_the_files_of_the_run() {
         sha256: Some("c4".repeat(32)),
     }];
     let mut harness = opened(&core(vec![run]), 120, 36);
-    harness.press("a").wait_for("pay.csv /srv/pay.csv sha256");
+    harness.press("a").wait_for("pay.csv  /srv/pay.csv  sha256");
     has(&harness, &[&"c4".repeat(32)]);
 }
 

@@ -205,7 +205,7 @@ pub fn scaffold(spec: &Scaffold, parent: &Path) -> Result<ScaffoldResult, Error>
     if let Some(worst) = findings.iter().find(|found| found.finding.severity != Severity::Info) {
         let finding = &worst.finding;
         let message =
-            format!("nothing was created, because of a lint finding: {} {}", finding.message, finding.help);
+            format!("nothing was created, because of a lint finding: {}. {}", finding.message, finding.help);
         return Err(Error::new(Code::InvalidRequest, message));
     }
     let (golden, golden_note) = match golden(spec, parent) {

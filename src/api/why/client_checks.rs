@@ -12,7 +12,7 @@ use crate::{ClientView, ClientViewEntry, ClientViewState, HiddenCause, other_fil
 use skills_config::{arguments, quoted};
 use skills_discovery::contains_word;
 use skills_session::{ListedEntry, Truncation, without_description};
-use skills_skill::client::{one_blank, profile};
+use skills_skill::client::{Scope, one_blank, profile};
 
 /// What a client does with a skill before it offers it to its model.
 #[derive(Clone, Copy)]
@@ -199,8 +199,21 @@ impl Examination<'_> {
     }
 
     fn link_help(&self) -> String {
-        let (name, id) = (&self.view.name, quoted(&self.view.client));
-        format!("copy or link it into a folder that {name} searches (listed by `skills list --client {id}`)")
+        let profile = profile(&self.view.client);
+        let first = |scope: Scope, start: &str| {
+            let mut folders = profile.iter().flat_map(|profile| &profile.folders);
+            let folder = folders.find(|folder| folder.scope == scope);
+            folder.map(|folder| format!("{start}{}", folder.path))
+        };
+        let examples =
+            [first(Scope::User, "~/"), first(Scope::Project, "").map(|path| path + " of the project")];
+        let examples: Vec<String> = examples.into_iter().flatten().collect();
+        let such = if examples.is_empty() { "" } else { ", such as " };
+        format!(
+            "copy or link it into a folder that {} searches{such}{}",
+            self.view.name,
+            examples.join(" or ")
+        )
     }
 
     /// Returns the checks of a skill that the client lists. `repaired` is how the client repairs the file.

@@ -71,7 +71,7 @@ Exit codes:
   5   waiting for approval or a signal, or paused until it is resumed
   69  the service (--connect) is unreachable or starting; serve: address in use
   70  internal error, or the run store is unusable
-  130 interrupted with Ctrl-C; the run is unchanged";
+  130 interrupted with Ctrl-C; the run is not canceled";
 
 /// A workbench for Agent Skills: see which skill is selected for a request, and why.
 #[derive(Debug, Parser)]

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::{clock, status};
+use serde_json::Value;
+
+use super::{clock, plain, status};
 use crate::Context;
 use crate::args::CompareArgs;
 use crate::dialog::{clean, sentences};
@@ -31,11 +33,13 @@ pub fn changes_text(changes: &[Change], look: TerminalCaps) -> String {
     let arrow = if look.unicode { "→" } else { "->" };
     let available = (look.text_width(200).saturating_sub(2 + width + 2 + 3) / 2).max(8);
     for (path, change) in paths.iter().zip(changes) {
-        let side = |value: &Option<serde_json::Value>| {
-            value.as_ref().map_or_else(
-                || "(absent)".to_owned(),
-                |value| cut(&skills_api::value_line(value), available, look.unicode),
-            )
+        let exact = |value: &Value| {
+            value.as_str().map_or_else(|| safe_text::exact(&value.to_string()), safe_text::exact)
+        };
+        let side = |value: &Option<Value>| {
+            value
+                .as_ref()
+                .map_or_else(|| "(absent)".to_owned(), |value| cut(&exact(value), available, look.unicode))
         };
         let _ = writeln!(
             out,
@@ -64,8 +68,8 @@ fn labeled(comparison: &RunComparison) -> String {
         None => writeln!(out, "No differences except timing."),
     };
     let changed = |out: &mut String, what: &str, changes: &[Change]| {
-        let side = |value: &Option<serde_json::Value>| {
-            value.as_ref().map_or_else(|| "absent".to_owned(), |value| clean(&skills_api::value_line(value)))
+        let side = |value: &Option<Value>| {
+            value.as_ref().map_or_else(|| "absent".to_owned(), |value| clean(&plain::text::exact(value)))
         };
         for change in changes {
             let (left, right) = (side(&change.left), side(&change.right));
@@ -192,6 +196,14 @@ mod tests {
     use super::*;
     use crate::runs::samples::detail;
     use skills_model::RunState;
+
+    #[test]
+    fn values_that_differ_in_white_space_look_different() {
+        let changes =
+            [Change { path: "/a".to_owned(), left: Some(json!("b c")), right: Some(json!("b\n  c ")) }];
+        let look = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
+        assert_eq!(changes_text(&changes, look).trim(), "/a    b c → b␊  c⟨U+0020⟩");
+    }
 
     #[test]
     fn differences_are_next_to_their_step() {

@@ -11,7 +11,7 @@ use crate::args::DecideArgs;
 use crate::failure::{Exit, Failure};
 use crate::output::TextStyle;
 use skills_api::{Code, CoreParts, DecisionPreview, Error, RunCommand, RunDetail};
-use skills_model::{Choice, Verdict};
+use skills_model::{Choice, Verdict, check_offered};
 
 pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Result<Exit, Failure> {
     let Some(run) = &args.run else { return bulk::decide(cx, args, verdict).await };
@@ -28,6 +28,7 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
     if let Some(preview) = waits {
         let (plain, caller) = (cx.is_plain(), Caller::of(&cx.global));
         let decision = DecisionPrompt { verdict, id: &id, args, choice, caller, plain };
+        decision.check_choice(preview)?;
         let named = decision.is_named();
         if !(args.yes && named) {
             let text = if plain {
@@ -119,11 +120,17 @@ impl DecisionPrompt<'_> {
         self.args.inputs_digest.is_some() || (denies && self.args.step.is_some())
     }
 
+    /// Checks that the choice given by the options is one that the step offers, before anything is shown or suggested.
+    fn check_choice(&self, preview: &DecisionPreview) -> Result<(), Error> {
+        let check = |choice| check_offered(&preview.step, preview.outcome_unknown, self.verdict, choice);
+        self.choice.map_or(Ok(()), check).map_err(Error::from)
+    }
+
     /// Returns why `--yes` alone decides nothing, with the command that does.
     fn unnamed(&self, preview: &DecisionPreview) -> Error {
         let option = match self.verdict {
             Verdict::Approve => "--inputs-digest",
-            Verdict::Deny => "--step",
+            Verdict::Deny => "--step or --inputs-digest",
         };
         let message = format!(
             "no decision made: --yes requires {option}. To {}, {}",
@@ -253,6 +260,22 @@ mod tests {
         assert!(is_meant(&args(&["--step", "book", "--inputs-digest", &"9f".repeat(32)]), &preview));
         assert!(!is_meant(&args(&["--step", "sum"]), &preview));
         assert!(!is_meant(&args(&["--inputs-digest", "00"]), &preview));
+    }
+
+    #[test]
+    fn choice_is_only_accepted_for_the_approval_of_an_unknown_outcome() {
+        let args = args(&[]);
+        let mut preview = detail(RunState::WaitingForHuman).sheet.unwrap();
+        let code = |verdict, choice, preview: &DecisionPreview| {
+            let caller = caller(&[]);
+            let decision = DecisionPrompt { verdict, id: "abcd", args: &args, choice, caller, plain: false };
+            decision.check_choice(preview).err().map(|error| error.code)
+        };
+        assert_eq!(code(Verdict::Approve, None, &preview), None);
+        assert_eq!(code(Verdict::Approve, Some(Choice::Rerun), &preview), Some(Code::InvalidTransition));
+        preview.outcome_unknown = true;
+        assert_eq!(code(Verdict::Approve, Some(Choice::Rerun), &preview), None);
+        assert_eq!(code(Verdict::Deny, Some(Choice::Rerun), &preview), Some(Code::InvalidTransition));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 
 use super::next_steps::Caller;
 use super::{clock, status, values};
-use crate::output::{TerminalCaps, TextStyle, fit, wrap};
+use crate::output::{TerminalCaps, TextStyle, broken, fit, wrap};
 use skills_api::{DecisionPreview, DecisionTarget, SuppliedFile};
 use skills_skill::safe_text;
 
@@ -19,7 +19,7 @@ pub fn render(
 ) -> String {
     let mut out = String::new();
     let available = look.text_width(100);
-    for line in wrap(&safe_text::line(&preview.headline), available) {
+    for line in broken(&safe_text::exact(&preview.headline), available) {
         let _ = writeln!(out, "{}", TextStyle::Strong.paint(&line, look.color));
     }
     let (place, steps) = preview.place;
@@ -78,7 +78,7 @@ pub fn render(
         .chain(target.as_deref().map(|target| ("attached to", target)));
     for (name, value) in facts.filter(|(_, value)| !value.is_empty()) {
         let mut head = TextStyle::Muted.paint(&fit(name, 12, look.unicode), look.color);
-        for line in wrap(&safe_text::line(value), available.saturating_sub(12)) {
+        for line in broken(&safe_text::exact(value), available.saturating_sub(12)) {
             let _ = writeln!(out, "{head}{line}");
             head = " ".repeat(12);
         }
@@ -199,8 +199,8 @@ mod tests {
         let look = TerminalCaps { color: false, unicode: true, width: 120, terminal: true };
         let text = render(&preview, &caller(&["--demo"]), NOW_MS, &TimeZone::UTC, look);
         let digest = "ab".repeat(32);
-        assert!(text.contains("\nfiles       pay.csv /srv/pay.csv sha256"), "{text}");
-        assert!(text.contains(&digest) && text.contains("/srv/x sha256 not recorded\n"), "{text}");
+        assert!(text.contains("\nfiles       pay.csv  /srv/pay.csv  sha256"), "{text}");
+        assert!(text.contains(&digest) && text.contains("/srv/x  sha256 not recorded\n"), "{text}");
         assert_eq!(text.lines().filter(|line| line.starts_with("digest ")).count(), 1, "{text}");
     }
 }

@@ -248,7 +248,7 @@ impl Page {
             self.fact(out, "attached to", format!("{} {}", part("type"), part("ref")).trim());
         }
         if let Some((source, checkpoint)) = &run.source {
-            self.fact(out, "created from", &format!("{source} at checkpoint {checkpoint}"));
+            self.fact(out, "source", &format!("{source} at checkpoint {checkpoint}"));
         }
         for descendant in &detail.descendants {
             self.fact(out, "descendants", &descendant.0);

@@ -47,9 +47,15 @@ pub fn step_sign(state: StepState, look: TerminalCaps) -> String {
 
 /// Describes its state briefly: `book waits for approval`, `failed at sum: http 502`.
 pub fn describe(run: &RunRecord, zone: &TimeZone) -> String {
-    match state_and_reason(run, zone) {
+    let text = match state_and_reason(run, zone) {
         (state, Some(why)) => format!("{state}: {why}"),
         (state, None) => state,
+    };
+    match &run.source {
+        Some((_, checkpoint)) if run.paused && run.state == RunState::Pending => {
+            format!("{text}, created from checkpoint {checkpoint}")
+        }
+        _ => text,
     }
 }
 
@@ -70,10 +76,7 @@ pub fn state_and_reason(run: &RunRecord, zone: &TimeZone) -> (String, Option<Str
 fn state_label(run: &RunRecord, zone: &TimeZone) -> String {
     let step = run.step.as_deref().map(|step| safe_text::line(step).into_owned());
     match run.state {
-        RunState::Pending if run.paused => match &run.source {
-            Some((_, checkpoint)) => format!("paused, from checkpoint {checkpoint}"),
-            None => "paused".to_owned(),
-        },
+        RunState::Pending if run.paused => "paused".to_owned(),
         RunState::Pending => "pending".to_owned(),
         RunState::Running | RunState::Replaying => {
             let lost = run.lease.as_ref().is_some_and(|lease| lease.holder.is_lost());
@@ -259,7 +262,8 @@ mod tests {
             source: Some((record(RunState::Completed).id, 2)),
             ..record(RunState::Pending)
         };
-        assert_eq!(describe(&fork, &TimeZone::UTC), "paused, from checkpoint 2");
+        assert_eq!(describe(&fork, &TimeZone::UTC), "paused, created from checkpoint 2");
+        assert_eq!(state_and_reason(&fork, &TimeZone::UTC), ("paused".to_owned(), None));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::output::{TerminalCaps, TextStyle, cells, cut, wrap};
+use crate::output::{TerminalCaps, TextStyle, broken, cells};
 use skills_skill::safe_text;
 
 /// Renders an object as rows of name and value, each indented by `indent` cells; other values completely.
@@ -27,26 +27,26 @@ pub fn rows(value: &Value, indent: usize, look: TerminalCaps) -> String {
     out
 }
 
-/// Renders a value in lines: texts wrapped, small values as one line of JSON, large ones indented.
+/// Renders a value in lines, with all of its spaces: small values as one line of JSON, large ones indented.
 fn lines(value: &Value, available: usize) -> Vec<String> {
     match value {
         Value::String(text) if text.is_empty() => vec!["\"\"".to_owned()],
         Value::String(text) => {
-            text.lines().flat_map(|line| folded(&safe_text::line(line), available)).collect()
+            text.split('\n').flat_map(|line| folded(&safe_text::exact(line), available)).collect()
         }
         other => {
-            let small = skills_api::value_line(other);
+            let small = safe_text::exact(&other.to_string());
             if cells(&small) <= available.min(200) {
                 return vec![small];
             }
             let large = serde_json::to_string_pretty(other).unwrap_or(small);
-            large.lines().map(|line| cut(&safe_text::line(line), available, true)).collect()
+            large.lines().flat_map(|line| folded(&safe_text::exact(line), available)).collect()
         }
     }
 }
 
 fn folded(line: &str, available: usize) -> Vec<String> {
-    if cells(line) <= available { vec![line.to_owned()] } else { wrap(line, available) }
+    if cells(line) <= available { vec![line.to_owned()] } else { broken(line, available) }
 }
 
 #[cfg(test)]
@@ -75,6 +75,22 @@ mod tests {
         let value = json!({ "rows": (0..4).map(|i| json!({ "number": i, "text": "a row of a table" })).collect::<Vec<_>>() });
         let text = rows(&value, 0, CAPS);
         assert!(text.starts_with("rows  [\n        {\n"), "{text}");
+        assert!(text.lines().all(|line| cells(line) <= 60), "{text}");
+    }
+
+    #[test]
+    fn white_space_of_values_is_exact() {
+        let code = "if a:\n    b\t=  1 ";
+        let text = rows(&json!({ "code": code, "name": "North     Paper", "list": ["a    b"] }), 0, CAPS);
+        for line in
+            ["code  if a:", "          b␉=  1⟨U+0020⟩", "name  North     Paper", r#"list  ["a    b"]"#]
+        {
+            assert!(text.lines().any(|one| one == line), "{line}: {text}");
+        }
+        let long = format!("{}  {}", "a".repeat(50), "b".repeat(20));
+        let text = rows(&json!({ "long": long, "list": [{ "long": long }] }), 0, CAPS);
+        assert!(text.contains(&format!("long  {}\n       {}\n", "a".repeat(50), "b".repeat(20))), "{text}");
+        assert!(!text.contains('…') && text.matches(&"b".repeat(20)).count() == 2, "{text}");
         assert!(text.lines().all(|line| cells(line) <= 60), "{text}");
     }
 

@@ -9,7 +9,7 @@ use super::{pairs, shown};
 use crate::Context;
 use crate::args::{InputFileArg, ScriptArgs};
 use crate::failure::{Exit, Failure};
-use crate::output::{TerminalCaps, TextStyle, fit, wrap};
+use crate::output::{TerminalCaps, TextStyle, broken, fit};
 use crate::runs::{Caller, ask};
 use skills_api::{Code, Error, SessionClient};
 use skills_session::{ScriptPreview, ToolFailure};
@@ -94,7 +94,7 @@ fn text(preview: &ScriptPreview, look: TerminalCaps) -> String {
     let mut out = String::new();
     for (name, value) in facts.into_iter().filter(|(_, value)| !value.is_empty()) {
         let mut head = TextStyle::Muted.paint(&fit(name, LABEL, look.unicode), look.color);
-        for line in wrap(&safe_text::line(&value), available) {
+        for line in broken(&safe_text::exact(&value), available) {
             let _ = writeln!(out, "{head}{line}");
             head = " ".repeat(LABEL);
         }

@@ -231,9 +231,9 @@ pub fn difference(lines: &[DiffLine], look: TerminalCaps) -> String {
     let mut out = String::new();
     for line in lines {
         let (style, text) = match line {
-            DiffLine::Same(text) => (TextStyle::Muted, format!("  {}", safe_text::line(text))),
-            DiffLine::Added(text) => (TextStyle::Good, format!("+ {}", safe_text::line(text))),
-            DiffLine::Removed(text) => (TextStyle::Bad, format!("- {}", safe_text::line(text))),
+            DiffLine::Same(text) => (TextStyle::Muted, format!("  {}", safe_text::exact(text))),
+            DiffLine::Added(text) => (TextStyle::Good, format!("+ {}", safe_text::exact(text))),
+            DiffLine::Removed(text) => (TextStyle::Bad, format!("- {}", safe_text::exact(text))),
         };
         let _ = writeln!(out, "{}", style.paint(&text, look.color));
     }

@@ -122,7 +122,7 @@ rules! {
         example "---\nname: pdf-tables\ndescription: \"Extracts tables\n---\n# Tables\n";
     /// The frontmatter is YAML, but not a mapping.
     NOT_A_MAPPING = "not-a-mapping" Error: "Write `key: value` lines between the fences."
-        why "Fields are looked up by key; a list or a text has none."
+        why "Fields are looked up by key; a list or a string has none."
         example "---\n- pdf-tables\n- Extracts tables from PDF files.\n---\n";
     /// A plain scalar that contains `: `, or ends with a colon.
     UNQUOTED_COLON = "unquoted-colon" Error fixable: "Put the value in quotes: `: ` in an unquoted value \
@@ -140,7 +140,8 @@ rules! {
         why "The key has no effect, and its text becomes part of the description."
         example "---\nname: pdf-tables\ndescription: 提取表格。license: MIT\n---\n# Tables\n";
     /// A duplicate key.
-    DUPLICATE_KEY = "duplicate-key" Error: "Keep one of them: Codex, OpenCode, OpenClaw and Copilot drop the skill, others use the last."
+    DUPLICATE_KEY = "duplicate-key" Error: "Keep one of them: Codex, Copilot, goose, OpenClaw and OpenCode drop the skill, \
+        others may use the last."
         why "The YAML standard forbids it, and parsers disagree about which value applies."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nlicense: MIT\nlicense: Apache-2.0\n---\n# Tables\n";
     /// A value has a different type than its field.
@@ -248,7 +249,7 @@ rules! {
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nmetadata:\n  classification:\n    role: helper\n---\n# Tables\n";
     /// A sidecar that is invoked directly.
     SIDECAR_DIRECT = "sidecar-direct" Error: "A sidecar can only be attached: use `invocation: attach`."
-        why "A sidecar acts on the output of another skill and does nothing on its own."
+        why "A sidecar acts on the target that it is attached to and does nothing on its own."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nmetadata:\n  classification:\n    role: sidecar\n    invocation: direct\n---\n# Tables\n";
     /// A skill that can be attached has no targets.
     ATTACH_WITHOUT_TARGETS = "attach-without-targets" Error: "Add `attach_targets` with at least one of task, run, output, transcript, artifact."

@@ -8,7 +8,7 @@ use ratatui::layout::{Position, Rect};
 use super::{Hint, Outcome, Overlay, centered, frame};
 use crate::action::Action;
 use crate::theme::Role;
-use crate::widgets::{Painter, RichLine, Scroll, Seg, cells, counted, cut_end, time_of_day, wrap};
+use crate::widgets::{Painter, RichLine, Scroll, Seg, break_code, cells, counted, cut_end, time_of_day};
 use skills_base::duration::to_millis;
 use skills_base::telemetry::{Record, RingBuffer};
 use skills_skill::safe_text;
@@ -115,11 +115,11 @@ fn as_rows(line: &Record, width: u16) -> Vec<RichLine> {
     }
     let indent = head.iter().map(|seg| cells(&seg.text)).sum::<u16>();
     let body = [Seg::new(safe_text::line(&line.message).into_owned(), Role::Text)];
-    let wrapped = wrap(&body, width.saturating_sub(indent).max(10));
+    let broken = break_code(&body, width.saturating_sub(indent).max(10));
     let first = std::iter::once(head)
         .chain(std::iter::repeat_with(|| vec![Seg::new(" ".repeat(usize::from(indent)), Role::Text)]));
     first
-        .zip(wrapped)
+        .zip(broken)
         .map(|(head, rest)| RichLine::from_segs(head.into_iter().chain(rest).collect()))
         .collect()
 }

@@ -539,11 +539,7 @@ fn push_text(before: &str, text: &str, role: Role, width: u16, out: &mut Vec<Ric
     let text = safe_text::block(text);
     let mut head = Seg::new(head(&before, indent), Role::Muted);
     for line in text.trim_end_matches('\n').split('\n') {
-        for (at, mut part) in break_code(&[Seg::new(line, role)], width - indent).into_iter().enumerate() {
-            // Remove the blank at which the line was broken.
-            if let Some(first) = part.first_mut().filter(|first| at > 0 && first.text.starts_with(' ')) {
-                first.text.remove(0);
-            }
+        for part in break_code(&[Seg::new(line, role)], width - indent) {
             let mut segs = vec![head];
             segs.extend(part);
             out.push(RichLine::from_segs(segs));
@@ -739,8 +735,8 @@ mod tests {
                 "",
                 "printed",
                 "09:00:00 a  col1    col2",
-                "            ␛[2Jnext line that",
-                "            is long",
+                "            ␛[2Jnext line ",
+                "            that is long",
             ]
         );
         let narrow = rows(&reading(), 8, &UNICODE);

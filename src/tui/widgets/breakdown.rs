@@ -13,6 +13,10 @@ use skills_discovery::{Breakdown, QueryWord, ScoreComponent, SignalSums, WordRow
 const COLUMNS: [u16; 5] = [7, 7, 7, 10, 6];
 /// The widths if a letter and a space precede each name.
 const LETTERED: [u16; 5] = [8, 9, 8, 7, 6];
+/// The widths if labels need the space: the name of the semantic signal is short.
+const NARROW: [u16; 5] = [7, 7, 7, 7, 6];
+/// Minimum width of the bars, with the spaces around them.
+const MIN_BARS: u16 = 6;
 const HEADS: [&str; 4] = ["name", "descr", "body", "semantic"];
 /// Below this width the breakdown is drawn without its columns.
 pub const FULL_WIDTH: u16 = 52;
@@ -113,10 +117,16 @@ pub fn row_scale(rows: &[Row]) -> f64 {
 /// Draws the breakdown with all columns; returns the number of rows.
 pub fn full(painter: &mut Painter<'_>, area: Rect, breakdown: &Breakdown, total: f64) -> u16 {
     let rows = rows(breakdown, usize::from(area.height.saturating_sub(3)), painter);
-    let columns = if uses_letters(painter) { LETTERED } else { COLUMNS };
+    let longest = rows.iter().map(|r| cells(&r.label)).max().unwrap_or(0).clamp(9, 18);
+    let columns = if uses_letters(painter) {
+        LETTERED
+    } else if longest + COLUMNS.iter().sum::<u16>() + MIN_BARS > area.width {
+        NARROW
+    } else {
+        COLUMNS
+    };
     let fixed: u16 = columns.iter().sum();
-    let longest = rows.iter().map(|r| cells(&r.label)).max().unwrap_or(0);
-    let word = longest.clamp(9, 18).min(area.width.saturating_sub(fixed + 6)).max(5);
+    let word = longest.min(area.width.saturating_sub(fixed + MIN_BARS)).max(5);
     let ends: Vec<u16> = columns
         .iter()
         .scan(area.x + word, |x, w| {
@@ -127,7 +137,7 @@ pub fn full(painter: &mut Painter<'_>, area: Rect, breakdown: &Breakdown, total:
     let mut y = area.y;
     let gap = if uses_letters(painter) { 2 } else { 1 };
     for (signal, head) in HEADS.iter().enumerate() {
-        let head = if gap == 2 && signal == 3 { "sem" } else { head };
+        let head = if signal == 3 && columns != COLUMNS { "sem" } else { head };
         let start = painter.right(ends[signal], y, head, Role::Muted);
         legend(painter, start.saturating_sub(gap), y, signal);
     }
@@ -218,4 +228,22 @@ fn number(painter: &mut Painter<'_>, end: u16, y: u16, value: f64, role: Role) {
     let role = if value.abs() < 0.005 { Role::Faint } else { role };
     let text = score(value, painter.glyphs);
     painter.right(end, y, &text, role);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::picture;
+
+    #[test]
+    fn labels_are_complete_in_the_standard_size() {
+        let by_signal = [0.2, 0.3, 0.0, 0.1, 0.0];
+        let row = WordRow { label: "general wording".to_owned(), query_word: None, by_signal, sum: 0.6 };
+        let breakdown = Breakdown { rows: vec![row], ..Breakdown::default() };
+        let draw = |painter: &mut Painter<'_>| {
+            full(painter, Rect::new(0, 0, 55, 8), &breakdown, 0.6);
+        };
+        let text = picture::text(&picture::painted(55, 8, draw));
+        assert!(text.contains("general wording"), "{text}");
+    }
 }

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::format::{byte_size, counted};
 use super::rich::{RichLine, Seg};
-use super::text_width::{cells, cut_end, shown};
-use super::wrap::wrap;
+use super::text_width::{cells, cut_end, exact};
+use super::wrap::{break_code, wrap};
 use crate::theme::Role;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -51,7 +51,7 @@ fn children<S: std::hash::BuildHasher>(
             _ => 0,
         };
         let is_folded = (size > 0).then(|| folded.contains(&path));
-        let name = shown(&key);
+        let name = exact(&key);
         out.push(TreeRow { path: path.clone(), depth, name, value: short(value), folded: is_folded });
         if is_folded == Some(false) {
             children(value, &path, depth + 1, folded, out);
@@ -66,7 +66,7 @@ pub fn short(value: &Value) -> Seg {
         Value::Bool(flag) => Seg::new(flag.to_string(), Role::CodeKeyword),
         Value::Number(number) => Seg::new(number.to_string(), Role::CodeNumber),
         Value::String(text) if text.is_empty() => Seg::new("\"\"", Role::CodeString),
-        Value::String(text) => Seg::new(shown(text), Role::CodeString),
+        Value::String(text) => Seg::new(exact(text), Role::CodeString),
         Value::Array(items) if items.is_empty() => Seg::new("[]", Role::Muted),
         Value::Array(items) => Seg::new(counted(items.len(), "item"), Role::Muted),
         Value::Object(map) if map.is_empty() => Seg::new("{}", Role::Muted),
@@ -77,7 +77,7 @@ pub fn short(value: &Value) -> Seg {
 /// Formats a value on one line, truncated to a width; the rest is reported by size.
 pub fn on_one_line(value: &Value, width: u16, ellipsis: &str) -> Vec<Seg> {
     let (text, role) = match value {
-        Value::Array(_) | Value::Object(_) => (shown(&value.to_string()), Role::Text),
+        Value::Array(_) | Value::Object(_) => (exact(&value.to_string()), Role::Text),
         scalar => {
             let seg = short(scalar);
             (seg.text, seg.role)
@@ -97,17 +97,17 @@ pub fn on_one_line(value: &Value, width: u16, ellipsis: &str) -> Vec<Seg> {
 /// Maximum number of lines of a text value; the rest is only counted.
 const TEXT_LINES: usize = 60;
 
-/// Formats every field of an object (or the value itself) in full: names in a column, texts wrapped; `more` is what shows
-/// all of a text that is truncated.
+/// Formats every field of an object (or the value itself) in full: names in a column, long lines broken, every space
+/// preserved; `more` is what shows all of a text that is truncated.
 pub fn fields(value: &Value, width: u16, more: &str) -> Vec<RichLine> {
     let Value::Object(map) = value else { return laid_out(value, width, more) };
     if map.is_empty() {
         return vec![RichLine::of("none", Role::Muted)];
     }
-    let column = map.keys().map(|key| cells(&shown(key))).max().unwrap_or(0).min(width / 3) + 2;
+    let column = map.keys().map(|key| cells(&exact(key))).max().unwrap_or(0).min(width / 3) + 2;
     let mut out = Vec::new();
     for (key, value) in map {
-        let name = cut_end(&shown(key), column - 2, "…").into_owned();
+        let name = cut_end(&exact(key), column - 2, "…").into_owned();
         let pad = " ".repeat(usize::from(column - cells(&name).min(column)));
         for (at, line) in laid_out(value, width.saturating_sub(column).max(8), more).into_iter().enumerate() {
             let head = if at == 0 { format!("{name}{pad}") } else { " ".repeat(usize::from(column)) };
@@ -122,7 +122,7 @@ pub fn fields(value: &Value, width: u16, more: &str) -> Vec<RichLine> {
 fn laid_out(value: &Value, width: u16, more: &str) -> Vec<RichLine> {
     let (lines, role) = match value {
         Value::String(text) if !text.is_empty() => {
-            (text.lines().map(shown).collect::<Vec<_>>(), Role::CodeString)
+            (text.split('\n').map(exact).collect::<Vec<_>>(), Role::CodeString)
         }
         Value::Array(items) if !items.is_empty() => (dense(value, width), Role::Text),
         Value::Object(map) if !map.is_empty() => (dense(value, width), Role::Text),
@@ -130,15 +130,14 @@ fn laid_out(value: &Value, width: u16, more: &str) -> Vec<RichLine> {
     };
     let mut out = Vec::new();
     for line in &lines {
-        if line.trim().is_empty() {
-            out.push(RichLine::default());
-            continue;
-        }
-        // Wrapping drops the indentation of the first line only.
-        let indent: String = line.chars().take_while(|c| *c == ' ').collect();
-        let segs = [Seg::new(line.trim_start(), role)];
-        for mut part in wrap(&segs, width.saturating_sub(indent.len() as u16).max(8)) {
-            part.insert(0, Seg::new(indent.as_str(), role));
+        // A broken line of JSON continues at its indentation; the spaces of a text are part of it.
+        let rest = if value.is_string() { line.as_str() } else { line.trim_start_matches(' ') };
+        let indent = " ".repeat(line.len() - rest.len());
+        for mut part in break_code(&[Seg::new(rest, role)], width.saturating_sub(indent.len() as u16).max(8))
+        {
+            if !indent.is_empty() {
+                part.insert(0, Seg::new(indent.as_str(), role));
+            }
             out.push(RichLine::from_segs(part));
         }
     }
@@ -165,7 +164,7 @@ const MAX_DEPTH: usize = 24;
 
 fn put_dense(value: &Value, name: &str, depth: usize, width: u16, behind: &str, out: &mut Vec<String>) {
     let indent = " ".repeat(INSIDE * depth);
-    let line = shown(&format!("{name}{}{behind}", flat(value)));
+    let line = exact(&format!("{name}{}{behind}", flat(value)));
     let fits = usize::from(cells(&line)) + indent.len() <= usize::from(width);
     let (open, close) = match value {
         Value::Array(items) if !items.is_empty() && !fits && depth < MAX_DEPTH => ('[', ']'),
@@ -175,7 +174,7 @@ fn put_dense(value: &Value, name: &str, depth: usize, width: u16, behind: &str, 
             return;
         }
     };
-    out.push(format!("{indent}{}{open}", shown(name)));
+    out.push(format!("{indent}{}{open}", exact(name.trim_end())));
     match value {
         Value::Array(items) => {
             for (item, left) in items.iter().zip((0..items.len()).rev()) {
@@ -250,13 +249,40 @@ mod tests {
     }
 
     #[test]
+    fn white_space_of_values_is_exact() {
+        let value = json!({
+            "supplier": "North     Paper    GmbH",
+            "items": [{"text": "paper A4,    box"}],
+            "code": "if a:\n    b\t=  1 \n",
+        });
+        let mut lines: Vec<String> = fields(&value, 60, "").iter().map(RichLine::plain_text).collect();
+        lines.sort();
+        let mut expected = [
+            "supplier  North     Paper    GmbH",
+            "items     [{ \"text\": \"paper A4,    box\" }]",
+            "code      if a:",
+            "              b␉=  1⟨U+0020⟩",
+            "          ",
+        ];
+        expected.sort_unstable();
+        assert_eq!(lines, expected);
+        let narrow: Vec<String> =
+            laid_out(&json!("one two   three"), 8, "").iter().map(RichLine::plain_text).collect();
+        assert_eq!(narrow, ["one two ", "  three"]);
+        let one_line: String =
+            on_one_line(&json!({"a": "b   c"}), 40, "…").iter().map(|seg| seg.text.as_str()).collect();
+        assert_eq!(one_line, r#"{"a":"b   c"}"#);
+        assert_eq!(short(&json!("b   c")).text, "b   c");
+    }
+
+    #[test]
     fn inputs_of_a_step_are_complete_and_escaped() {
         let value = json!({"to": "ana", "body": "one\u{1b}[31m two three four five six", "n": 3});
         let lines: Vec<String> = fields(&value, 24, "").iter().map(RichLine::plain_text).collect();
         let all = lines.join("\n");
         assert!(all.contains("to    ana") && all.contains("six") && !all.contains('\u{1b}'), "{all}");
         assert!(lines.iter().all(|line| cells(line) <= 24), "{all}");
-        let long = json!({ "log": "line\n".repeat(70) });
+        let long = json!({ "log": "line\n".repeat(69) });
         let lines = fields(&long, 40, "y copies all of it");
         assert_eq!(lines.last().unwrap().plain_text().trim(), "10 more lines: y copies all of it");
     }

@@ -32,5 +32,5 @@ pub use relative_time::{
 pub use rich::{RichLine, Seg};
 pub use rule::{BorderJunction, Title, column_divider, divider, pairs};
 pub use scroll::{Scroll, rows_above_note};
-pub use text_width::{cells, cut_end, cut_middle, head, shown};
+pub use text_width::{cells, cut_end, cut_middle, exact, head, shown};
 pub use wrap::{break_code, cut_last, cut_line, wrap, wrap_to};

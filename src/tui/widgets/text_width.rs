@@ -6,6 +6,7 @@ use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr;
 
 use skills_skill::safe_text;
+pub use skills_skill::safe_text::exact;
 
 /// Returns untrusted text as one line that is safe to draw: white space is collapsed to single spaces, and characters
 /// that could control the terminal or are invisible are made visible.

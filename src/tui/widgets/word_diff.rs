@@ -11,7 +11,8 @@ use skills_skill::safe_text;
 const CONTEXT: usize = 2 * 8;
 
 /// Returns the changed parts, each as removed and added rows; a part without removed or without added words has only the
-/// other rows. White space is shown as characters where it is all that differs. `label` precedes each side.
+/// other rows. White space is shown as characters where it is all that differs, and everywhere if it is not one space.
+/// `label` precedes each side.
 pub fn word_diff(old: &str, new: &str, label: &str, width: u16, ellipsis: &str) -> Vec<RichLine> {
     let diff = TextDiff::from_words(old, new);
     let is_ascii = ellipsis.is_ascii();
@@ -49,11 +50,11 @@ pub fn word_diff(old: &str, new: &str, label: &str, width: u16, ellipsis: &str) 
                 for change in side.filter(|change| [tag, ChangeTag::Equal].contains(&change.tag())) {
                     let value = change.value();
                     segs.push(if change.tag() != tag {
-                        Seg::new(word(value), Role::Text)
+                        Seg::new(word(value, is_ascii), Role::Text)
                     } else if marks {
                         Seg::new(visible(value, is_ascii), role).with(Modifier::BOLD)
                     } else {
-                        Seg::new(word(value), role).with(Modifier::BOLD)
+                        Seg::new(word(value, is_ascii), role).with(Modifier::BOLD)
                     });
                 }
             }
@@ -70,20 +71,24 @@ pub fn word_diff(old: &str, new: &str, label: &str, width: u16, ellipsis: &str) 
     out
 }
 
-/// Returns a word, or one blank for white space.
-fn word(text: &str) -> String {
-    if text.trim().is_empty() { " ".to_owned() } else { safe_text::line(text).into_owned() }
+/// Returns a word or one space as it is, and other white space as characters.
+fn word(text: &str, is_ascii: bool) -> String {
+    if text == " " || !text.trim().is_empty() {
+        return safe_text::line(text).into_owned();
+    }
+    visible(text, is_ascii)
 }
 
 /// Returns white space as characters.
 fn visible(text: &str, is_ascii: bool) -> String {
-    let sign = |letter| match (letter, is_ascii) {
-        ('\n', false) => "↵",
-        ('\n', true) => "\\n",
-        ('\t', false) => "→",
-        ('\t', true) => "\\t",
-        (_, false) => "·",
-        (_, true) => "_",
+    let sign = |letter: char| match (letter, is_ascii) {
+        ('\n', false) => "↵".to_owned(),
+        ('\n', true) => "\\n".to_owned(),
+        ('\t', false) => "→".to_owned(),
+        ('\t', true) => "\\t".to_owned(),
+        (' ', false) => "·".to_owned(),
+        (' ', true) => "_".to_owned(),
+        (other, _) => safe_text::name(other.encode_utf8(&mut [0; 4])).into_owned(),
     };
     text.chars().map(sign).collect()
 }
@@ -118,7 +123,8 @@ mod tests {
         let diff = |old: &str, new: &str| text(old, new, "");
         assert_eq!(diff("When the", "When  the"), ["- When·the", "+ When··the"]);
         assert_eq!(diff("When\nthe", "When the"), ["- When↵the", "+ When·the"]);
-        assert_eq!(diff("When  the file", "When  the mail"), ["- When the file", "+ When the mail"]);
+        assert_eq!(diff("When  the file", "When  the mail"), ["- When··the file", "+ When··the mail"]);
+        assert_eq!(diff("a b", "a\u{a0}b"), ["- a·b", "+ a⟨U+00A0⟩b"]);
         let ascii = word_diff("a b", "a\tb", "", 80, "...");
         assert_eq!(ascii[1].plain_text(), "+ a\\tb");
     }

@@ -103,7 +103,8 @@ fn words(segs: &[Seg]) -> Vec<(Vec<Seg>, Option<Seg>)> {
     out
 }
 
-/// Breaks after a space if possible, else at the width; preserves every space: for code.
+/// Breaks after a space if possible, else at the width; preserves every space: for code, and for text to be approved or
+/// compared. Of several spaces at a break, the second and further ones begin the next line, where they are visible.
 pub fn break_code(segs: &[Seg], width: u16) -> Vec<Vec<Seg>> {
     let width = usize::from(width.max(1));
     let mut lines = Vec::new();
@@ -113,11 +114,10 @@ pub fn break_code(segs: &[Seg], width: u16) -> Vec<Vec<Seg>> {
     for grapheme in graphemes {
         if used + grapheme.0.width() > width && !line.is_empty() {
             let indent = line.iter().take_while(|(grapheme, _)| *grapheme == " ").count();
-            let space = line.iter().rposition(|(grapheme, _)| *grapheme == " ");
-            let at = match space {
-                Some(at) if at > indent && grapheme.0 != " " => at + 1,
-                _ => line.len(),
-            };
+            let space = line.iter().rposition(|(grapheme, _)| *grapheme == " ").filter(|at| *at > indent);
+            let word_end =
+                space.and_then(|at| line.iter().take(at).rposition(|(grapheme, _)| *grapheme != " "));
+            let at = word_end.map_or(line.len(), |last| last + 2);
             let rest = line.split_off(at);
             lines.push(joined(&std::mem::replace(&mut line, rest)));
             used = line.iter().map(|(grapheme, _)| grapheme.width()).sum();
@@ -166,7 +166,15 @@ fn is_mark(role: Role) -> bool {
 
 /// Wraps to at most `max_lines`; if there are more, the last one ends with the ellipsis.
 pub fn wrap_to(segs: &[Seg], width: u16, max_lines: usize, ellipsis: &str) -> Vec<RichLine> {
-    let lines = wrap(segs, width);
+    first_lines(wrap(segs, width), width, max_lines, ellipsis)
+}
+
+/// Breaks like [`break_code`] to at most `max_lines`; if there are more, the last one ends with the ellipsis.
+pub fn break_code_to(segs: &[Seg], width: u16, max_lines: usize, ellipsis: &str) -> Vec<RichLine> {
+    first_lines(break_code(segs, width), width, max_lines, ellipsis)
+}
+
+fn first_lines(lines: Vec<Vec<Seg>>, width: u16, max_lines: usize, ellipsis: &str) -> Vec<RichLine> {
     let more = lines.len() > max_lines;
     let mut out: Vec<RichLine> = lines.into_iter().take(max_lines).map(RichLine::from_segs).collect();
     if let Some(last) = out.last_mut().filter(|_| more) {
@@ -218,6 +226,26 @@ mod tests {
         let segs = [Seg::new("key: ", Role::CodeKey), Seg::new("some words here", Role::Text)];
         assert_eq!(texts(&break_code(&segs, 12)), ["key: some ", "words here"]);
         assert_eq!(texts(&break_code(&[Seg::new("  abcdefgh", Role::Text)], 6)), ["  abcd", "efgh"]);
+    }
+
+    #[test]
+    fn spaces_at_a_break_of_code_stay_visible() {
+        let broken = |text: &str, width: u16| texts(&break_code(&[Seg::new(text, Role::Text)], width));
+        assert_eq!(broken("one two   three", 8), ["one two ", "  three"]);
+        assert_eq!(broken("one two    three", 9), ["one two ", "   three"]);
+        assert_eq!(broken("abcdef gh", 6), ["abcdef", " gh"]);
+        for width in 1..20 {
+            let text = "   a    b  c de     fgh  ij";
+            assert_eq!(broken(text, width).concat(), text);
+            assert!(broken(text, width).iter().all(|line| line.width() <= usize::from(width)));
+        }
+    }
+
+    #[test]
+    fn line_of_code_that_is_exactly_full_moves_its_last_word() {
+        let broken = |text: &str| texts(&break_code(&[Seg::new(text, Role::Text)], 7));
+        assert_eq!(broken("one two three"), ["one ", "two ", "three"]);
+        assert_eq!(broken("one two"), ["one two"]);
     }
 
     #[test]

@@ -5,6 +5,8 @@ use skills_base::number::counted;
 
 /// Maximum number of fields shown.
 const FIELDS: usize = 3;
+/// Last words of names that are units, not plurals: `late_ms`.
+const UNITS: [&str; 9] = ["s", "ms", "us", "ns", "seconds", "minutes", "hours", "days", "bytes"];
 /// Maximum number of characters of a text.
 const MAX_TEXT_LEN: usize = 32;
 
@@ -57,7 +59,8 @@ fn field(name: &str, value_of: &Value) -> String {
                 _ => None,
             };
             let columns = width.map(|n| format!(" × {}", counted(n, "column"))).unwrap_or_default();
-            if name.ends_with('s') && items.len() != 1 {
+            let is_unit = name.rsplit(' ').next().is_some_and(|word| UNITS.contains(&word));
+            if name.ends_with('s') && !is_unit && items.len() != 1 {
                 format!("{} {name}{columns}", items.len())
             } else {
                 format!("{name}: {}{columns}", counted(items.len(), "item"))
@@ -108,6 +111,10 @@ mod tests {
             "total 1204.5, entry id B-7, ok yes"
         );
         assert_eq!(summary(json!({ "a": 1, "b": 2, "c": 3, "d": 4, "e": null })), "a 1, b 2, c 3, 1 more");
+        assert_eq!(
+            summary(json!({ "late_ms": [0.21, 2.96, 4.0], "sizes": [1, 2] })),
+            "late ms: 3 items, 2 sizes"
+        );
         assert_eq!(summary(json!({})), "");
         assert_eq!(summary(json!({ "text": "one\ntwo" })), "text one…");
     }

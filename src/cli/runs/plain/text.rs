@@ -287,7 +287,7 @@ fn short_values(fields: &Value, truncated: impl FnOnce() -> String) -> String {
 fn value_lines(fields: &Value, max: usize) -> (String, bool) {
     let (mut out, mut is_cut) = (String::new(), false);
     for (name, value) in fields.as_object().into_iter().flatten() {
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let text = exact(value);
         let all = text.chars().count();
         let line: String = text.chars().take(max).collect();
         let cut = if all > max { format!("... {all} characters") } else { String::new() };
@@ -295,6 +295,14 @@ fn value_lines(fields: &Value, max: usize) -> (String, bool) {
         let _ = writeln!(out, "  {}: {}{cut}", clean(name), clean(&line));
     }
     (out, is_cut)
+}
+
+/// Returns a value on one line: a text as JSON if it has line breaks, tabs or spaces at its ends, which would not be
+/// recognized.
+pub fn exact(value: &Value) -> String {
+    let is_plain =
+        |text: &&str| text.trim() == *text && !text.contains(['\n', '\r', '\t']) && !text.starts_with('"');
+    value.as_str().filter(is_plain).map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// Renders the target, the inputs of the pending decision and the outputs of a run in full.
@@ -466,6 +474,15 @@ mod tests {
         let text = all(true);
         assert!(text.contains(&end("i shows all of it")), "{text}");
         assert!(in_full(&detail).contains(&"x".repeat(300)));
+    }
+
+    #[test]
+    fn white_space_of_values_is_exact() {
+        let fields = serde_json::json!({ "a": "b    c", "d": "one\n  two\t", "e": " f" });
+        let text = values(&fields);
+        for line in ["  a: b    c", r#"  d: "one\n  two\t""#, r#"  e: " f""#] {
+            assert!(text.lines().any(|one| one == line), "{line}: {text}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::pane::{Effect, PaneId};
 use crate::panes::proposals::changed_lines;
 use crate::proposal_requests::ProposalPaneRequest;
 use crate::theme::Role;
-use crate::widgets::{Painter, RichLine, Scroll, Seg, cut_middle, shown, wrap};
+use crate::widgets::{Painter, RichLine, Scroll, Seg, break_code, cut_middle, exact, shown};
 use skills_api::{CheckResult, ProposalAction, ProposalView};
 
 /// Width of the dialog if there is enough space.
@@ -166,12 +166,12 @@ impl ProposalDialog {
             format!("{letters}{}", painter.glyphs.ellipsis)
         };
         let value = width.saturating_sub(LABEL_WIDTH);
-        let path = shown(&view.location.display().to_string());
+        let path = exact(&view.location.display().to_string());
         let path = cut_middle(&path, value, painter.glyphs.ellipsis).into_owned();
         let mut lines = Vec::new();
         let mut row = |label: &str, text: String, role: Role| {
-            let wrapped = wrap(&[Seg::new(text, role)], value);
-            lines.extend(parts::labeled(label, LABEL_WIDTH, wrapped));
+            let broken = break_code(&[Seg::new(text, role)], value);
+            lines.extend(parts::labeled(label, LABEL_WIDTH, broken));
         };
         row("skill", shown(view.summary.skill_id.as_str()), Role::Strong);
         let what = match self.command {
@@ -189,8 +189,11 @@ impl ProposalDialog {
         };
         row("file", file, Role::Muted);
         for check in view.checks.iter().filter(|check| check.result != CheckResult::Pass) {
-            let role = if check.result == CheckResult::Fail { Role::Danger } else { Role::Warning };
-            row(&check.check.to_string(), shown(&check.evidence), role);
+            let (sign, role) = match check.result {
+                CheckResult::Fail => (painter.glyphs.bad, Role::Danger),
+                CheckResult::Pass | CheckResult::Unknown => (painter.glyphs.warn, Role::Warning),
+            };
+            row(&check.check.to_string(), format!("{sign} {}", shown(&check.evidence)), role);
         }
         lines.push(RichLine::default());
         lines.extend(changed_lines(&view.hunks, width, self.command == ProposalCommand::RollBack));

@@ -14,7 +14,7 @@ use crate::overlay::{Hint, Outcome, Overlay, centered, frame};
 use crate::pane::{Effect, PaneId};
 use crate::session_requests::{ScriptCall, SessionRequest};
 use crate::theme::Role;
-use crate::widgets::{Painter, RichLine, Scroll, Seg, shown, wrap};
+use crate::widgets::{Painter, RichLine, Scroll, Seg, break_code, exact};
 use skills_session::ScriptPreview;
 
 /// Width of the box where there is room.
@@ -91,8 +91,8 @@ impl ScriptDialog {
         ]);
         let mut lines = Vec::new();
         for (label, text) in facts.into_iter().filter(|(_, text)| !text.is_empty()) {
-            let segs = [Seg::new(shown(&text), if label.is_empty() { Role::Muted } else { Role::Text })];
-            lines.extend(parts::labeled(label, LABEL, wrap(&segs, width.saturating_sub(LABEL))));
+            let segs = [Seg::new(exact(&text), if label.is_empty() { Role::Muted } else { Role::Text })];
+            lines.extend(parts::labeled(label, LABEL, break_code(&segs, width.saturating_sub(LABEL))));
         }
         lines
     }
@@ -203,6 +203,14 @@ mod tests {
         };
         let run = SessionRequest::Script { call: dialog.call.clone(), confirmed: Some("9f".repeat(32)) };
         assert_eq!(effects.last(), Some(&Effect::Session(run)));
+    }
+
+    #[test]
+    fn spaces_of_arguments_are_exact() {
+        let mut dialog = dialog();
+        dialog.preview.args = vec!["a    b".to_owned(), "c\td".to_owned()];
+        let lines = dialog.lines(70);
+        assert!(lines.iter().any(|line| line.plain_text().ends_with(r#""a    b" "c\td""#)), "{lines:?}");
     }
 
     fn screen_text(dialog: &mut ScriptDialog, width: u16, height: u16) -> String {

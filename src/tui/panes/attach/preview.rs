@@ -14,7 +14,7 @@ use crate::run_requests::RunRequest;
 use crate::theme::Role;
 use crate::widgets::json_text::{self, Layout};
 use crate::widgets::{
-    Painter, RichLine, Scroll, Seg, Title, break_code, byte_size, cells, counted, shown, wrap, wrap_to,
+    Painter, RichLine, Scroll, Seg, Title, break_code, byte_size, cells, counted, exact, shown, wrap, wrap_to,
 };
 use skills_api::{AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Error};
 use skills_skill::EffectMode;
@@ -448,32 +448,60 @@ fn content_note(value: &Value, size: Option<u64>, cx: &Draw<'_>) -> RichLine {
     RichLine::of(texts.join(&format!(" {} ", cx.glyphs.dot)), Role::Muted)
 }
 
-/// Formats a command on several lines, broken before its options with shell syntax.
+/// Formats a command on several lines with shell syntax, broken before its options, and a long one also before words.
 fn command_lines(command: &str, width: u16) -> Vec<RichLine> {
     let mut out = Vec::new();
     let mut row = String::new();
-    let push = |row: &str, continues: bool, out: &mut Vec<RichLine>| {
-        let text = if continues { format!("{row} \\") } else { row.to_owned() };
-        for segs in break_code(&[Seg::new(text, Role::Text)], width) {
-            out.push(RichLine::from_segs(segs));
-        }
-    };
-    for part in options(command) {
-        let part = shown(&part);
+    for part in split(command, |rest| rest.trim_start().starts_with('-')) {
         let joined = if row.is_empty() { part.clone() } else { format!("{row} {part}") };
-        if cells(&joined) + 2 > width && !row.trim().is_empty() {
-            push(&row, true, &mut out);
+        if cells(&joined) + CONTINUED_WIDTH > width && !row.trim().is_empty() {
+            push_row(&row, true, width, &mut out);
             row = format!("  {part}");
         } else {
             row = joined;
         }
     }
-    push(&row, false, &mut out);
+    push_row(&row, false, width, &mut out);
     out
 }
 
-/// Splits a command line before its options; quoted text is not split.
-fn options(command: &str) -> Vec<String> {
+/// Width of the end of a line that is continued.
+const CONTINUED_WIDTH: u16 = 2;
+
+/// Appends a row of a command, broken before words if it is too long; `continues` is whether another row follows.
+fn push_row(row: &str, continues: bool, width: u16, out: &mut Vec<RichLine>) {
+    let available = width.saturating_sub(CONTINUED_WIDTH);
+    let mut lines = Vec::new();
+    let most = if continues { available } else { width };
+    if cells(row) <= most {
+        lines.push(row.to_owned());
+    } else {
+        let indent = row.chars().take_while(|c| *c == ' ').collect::<String>();
+        let mut line = String::new();
+        for word in split(row, |_| true) {
+            let joined = if line.is_empty() { format!("{indent}{word}") } else { format!("{line} {word}") };
+            if cells(&joined) > available && !line.is_empty() {
+                lines.push(std::mem::replace(&mut line, format!("  {word}")));
+            } else {
+                line = joined;
+            }
+        }
+        lines.push(line);
+    }
+    let count = lines.len();
+    for (number, line) in (1..).zip(lines) {
+        let is_continued = continues || number < count;
+        let available = if is_continued { available } else { width };
+        let mut parts = break_code(&[Seg::new(line, Role::Text)], available);
+        if let Some(last) = parts.last_mut().filter(|_| is_continued) {
+            last.push(Seg::new(" \\", Role::Text));
+        }
+        out.extend(parts.into_iter().map(RichLine::from_segs));
+    }
+}
+
+/// Splits a command line at the spaces from which on the rest meets a condition; quoted text is not split.
+fn split(command: &str, breaks: impl Fn(&str) -> bool) -> Vec<String> {
     let mut out = vec![String::new()];
     let mut quote = None;
     let joined = command.replace("\\\n", " ");
@@ -482,7 +510,7 @@ fn options(command: &str) -> Vec<String> {
         match quote {
             Some(open) if letter == open => quote = None,
             None if matches!(letter, '\'' | '"') => quote = Some(letter),
-            None if letter == ' ' && rest.trim_start().starts_with('-') => out.push(String::new()),
+            None if letter == ' ' && breaks(rest) => out.push(String::new()),
             _ => {}
         }
         if let Some(last) = out.last_mut() {
@@ -491,7 +519,7 @@ fn options(command: &str) -> Vec<String> {
         rest = &rest[letter.len_utf8()..];
     }
     out.retain(|part| !part.trim().is_empty());
-    out
+    out.iter().map(|part| exact(part.trim())).collect()
 }
 
 #[cfg(test)]
@@ -512,5 +540,25 @@ mod tests {
                 "  --input n=1"
             ]
         );
+    }
+
+    #[test]
+    fn long_parts_of_a_command_break_before_words_with_shell_syntax() {
+        let command = "skills --store sqlite:/tmp/t/f/h.db attach log-digest --input 'note=a   b'";
+        let texts: Vec<String> = command_lines(command, 30).iter().map(RichLine::plain_text).collect();
+        assert_eq!(
+            texts,
+            [
+                "skills \\",
+                "  --store \\",
+                "  sqlite:/tmp/t/f/h.db \\",
+                "  attach log-digest \\",
+                "  --input 'note=a   b'"
+            ]
+        );
+        for width in 8..60 {
+            let lines = command_lines(command, width);
+            assert!(lines.iter().all(|line| line.width() <= usize::from(width)), "{width}");
+        }
     }
 }

@@ -493,10 +493,12 @@ fn pair_lines(report: &PairReport, width: u16, painter: &Painter<'_>) -> Vec<Ric
             "requests without a distinguishing term: {} of {} lost",
             report.shared_lost, report.shared
         );
-        out.push(RichLine::from_segs(vec![
-            Seg::new(format!("{} ", painter.glyphs.warn), role),
-            Seg::new(text, Role::Text),
-        ]));
+        let lines = wrap(&[Seg::new(text, Role::Text)], width.saturating_sub(2)).into_iter().enumerate();
+        out.extend(lines.map(|(at, mut line)| {
+            let sign = if at == 0 { painter.glyphs.warn } else { " " };
+            line.insert(0, Seg::new(format!("{sign} "), role));
+            RichLine::from_segs(line)
+        }));
     }
     heading(&mut out, "Advice", "measured, nothing written", width, painter);
     let columns = AdviceColumns::of(width);

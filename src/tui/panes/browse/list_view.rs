@@ -72,10 +72,10 @@ fn draw_heads(list: &SkillList, columns: &Columns, y: u16, painter: &mut Painter
     let role_of = |sort| if list.sort == sort { Role::Text } else { Role::Muted };
     let name = if list.sort == SortBy::Name { format!("name {up}") } else { "name".to_owned() };
     painter.put(columns.name, y, &name, role_of(SortBy::Name), 10);
-    if let Some(role) = columns.role {
+    let role_end = columns.role.map(|role| {
         let head = if list.client.budget().is_some() { "shown" } else { "role" };
-        painter.put(role, y, head, Role::Muted, 10);
-    }
+        painter.put(role, y, head, Role::Muted, 10)
+    });
     if list.sort == SortBy::Changed {
         painter.right(columns.tokens_end, y, &format!("changed {down}"), Role::Text);
         return;
@@ -89,7 +89,11 @@ fn draw_heads(list: &SkillList, columns: &Columns, y: u16, painter: &mut Painter
     painter.rail(start, y, 1, 2);
     match (list.sort, columns.role) {
         (SortBy::Findings, _) => {
-            painter.right(start.saturating_sub(1), y, &format!("findings {down}"), Role::Text);
+            let head = format!("findings {down}");
+            let end = start.saturating_sub(1);
+            // A head before it needs the gap after it.
+            let touches = role_end.is_some_and(|role_end| role_end + cells(&head) >= end);
+            painter.right(end + u16::from(touches), y, &head, Role::Text);
         }
         (SortBy::Name, Some(_)) => {
             painter.right(start.saturating_sub(1), y, "findings", Role::Muted);

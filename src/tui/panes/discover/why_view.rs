@@ -435,7 +435,7 @@ pub(crate) fn draw_differences(
     painter: &mut Painter<'_>,
 ) -> u16 {
     let longest = comparison.rows.iter().map(|r| cells(&r.label)).max().unwrap_or(0);
-    let label = longest.clamp(9, 16).min(column.width / 4);
+    let label = longest.clamp(9, 16).min(column.width * 2 / 7);
     let end = column.x + label + 7;
     let other = shown(comparison.other.skill_id.as_str());
     let reasons =

@@ -11,7 +11,8 @@ use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::{
-    Painter, RichLine, Scroll, Seg, Title, ago, cells, count, counted, cut_line, cut_middle, shown, wrap,
+    Painter, RichLine, Scroll, Seg, Title, ago, break_code, cells, count, counted, cut_line, cut_middle,
+    exact, shown, wrap,
 };
 use skills_api::{
     CheckResult, ProposalCheckKind, ProposalDecision, ProposalState, ProposalSummary, ProposalView,
@@ -52,9 +53,19 @@ impl ProposalText {
         }
     }
 
+    /// Returns whether the area of the last frame is wide enough for a diff of two columns.
+    pub fn fits_split(&self) -> bool {
+        text_width(self.area) >= TWO_COLUMNS_WIDTH
+    }
+
     pub fn roll(&mut self, by: isize) {
         self.scroll.roll(by, self.rows);
     }
+}
+
+/// Returns the width of the text, within the margins and without the column of the left edge.
+fn text_width(area: Rect) -> u16 {
+    area.width.saturating_sub(3)
 }
 
 /// Draws the proposal; returns the rows that have a rule.
@@ -214,9 +225,8 @@ fn push_texts(lines: &mut Vec<Line>, view: &ProposalView, width: u16) {
         lines.push(Line::Rich(RichLine::default()));
         lines.push(Line::Title((*title).to_owned(), RichLine::default()));
         for line in text.lines() {
-            let wrapped = wrap(&[Seg::new(shown(line), Role::Text)], width);
-            let wrapped = if wrapped.is_empty() { vec![Vec::new()] } else { wrapped };
-            lines.extend(wrapped.into_iter().map(|segs| Line::Rich(RichLine::from_segs(segs))));
+            let broken = break_code(&[Seg::new(exact(line), Role::Text)], width);
+            lines.extend(broken.into_iter().map(|segs| Line::Rich(RichLine::from_segs(segs))));
         }
     }
 }
@@ -350,7 +360,7 @@ fn draw_decision(view: &ProposalView, band: Rect, painter: &mut Painter<'_>) {
     }
     let label_end = x + 9;
     let value = available.saturating_sub(9);
-    let path = shown(&view.location.display().to_string());
+    let path = exact(&view.location.display().to_string());
     let failed = view.checks.iter().find(|check| {
         check.result == CheckResult::Fail
             && matches!(check.check, ProposalCheckKind::Unchanged | ProposalCheckKind::Writable)

@@ -5,7 +5,7 @@ use ratatui::style::Modifier;
 use similar::{ChangeTag, TextDiff};
 
 use crate::theme::Role;
-use crate::widgets::{RichLine, Seg, shown, wrap};
+use crate::widgets::{RichLine, Seg, break_code, exact};
 use skills_api::{Hunk, HunkLine};
 
 /// Width of line number and sign, in cells.
@@ -60,7 +60,7 @@ pub fn rows(hunks: &[Hunk], width: u16, two_columns: bool) -> Vec<DiffRow> {
         for part in parts(hunk) {
             match part {
                 HunkPart::Same(text) => {
-                    let safe = shown(text);
+                    let safe = exact(text);
                     let segs = || vec![Seg::new(safe.clone(), Role::Muted)];
                     if two_columns {
                         let column = column_width(width);
@@ -102,27 +102,26 @@ fn push_pairs(rows: &mut Vec<DiffRow>, left: Vec<RichLine>, right: Vec<RichLine>
     rows.extend((0..height).map(|_| DiffRow::Two(left.next(), right.next())));
 }
 
-/// Wraps a line of a text, with its number and sign.
+/// Breaks a line of a text, with its number and sign; its spaces are preserved.
 fn lines(segs: Vec<Seg>, width: u16, number: usize, sign: char, band: Option<Role>) -> Vec<RichLine> {
     let sign_role = band.unwrap_or(Role::Muted);
-    let wrapped = wrap(&segs, width.saturating_sub(MARGIN).max(8));
-    let wrapped = if wrapped.is_empty() { vec![Vec::new()] } else { wrapped };
+    let broken = break_code(&segs, width.saturating_sub(MARGIN).max(8));
     let line = |(at, segs): (usize, Vec<Seg>)| {
         let number = if at == 0 { format!("{number:>3} ") } else { "    ".to_owned() };
         let mut all = vec![Seg::new(number, Role::Muted), Seg::new(format!("{sign} "), sign_role)];
         all.extend(segs);
         RichLine { band, ..RichLine::from_segs(all) }
     };
-    wrapped.into_iter().enumerate().map(line).collect()
+    broken.into_iter().enumerate().map(line).collect()
 }
 
 /// Returns both sides line by line, with the words that differ marked.
 fn compared(old: &[&str], new: &[&str]) -> (Vec<Vec<Seg>>, Vec<Vec<Seg>>) {
-    let safe = |lines: &[&str]| lines.iter().map(|line| shown(line)).collect::<Vec<_>>().join("\n");
+    let safe = |lines: &[&str]| lines.iter().map(|line| exact(line)).collect::<Vec<_>>().join("\n");
     let (old_text, new_text) = (safe(old), safe(new));
     if old.is_empty() || new.is_empty() || old_text.len() + new_text.len() > MAX_COMPARED_BYTES {
         let unmarked =
-            |lines: &[&str], role: Role| lines.iter().map(|line| vec![Seg::new(shown(line), role)]).collect();
+            |lines: &[&str], role: Role| lines.iter().map(|line| vec![Seg::new(exact(line), role)]).collect();
         return (unmarked(old, Role::DiffDel), unmarked(new, Role::DiffAdd));
     }
     let diff = TextDiff::from_words(&old_text, &new_text);
@@ -235,6 +234,47 @@ mod tests {
             ("old".to_owned(), "new".to_owned())
         );
         assert!(matches!(&rows[2], DiffRow::Two(None, Some(line)) if line.plain_text() == "  4 + tags: [x]"));
+    }
+
+    #[test]
+    fn white_space_of_both_sides_is_exact() {
+        let hunk = Hunk {
+            old_start: 1,
+            new_start: 1,
+            lines: vec![
+                HunkLine::Context("  role: procedure".to_owned()),
+                HunkLine::Removed("3. Report  the counts".to_owned()),
+                HunkLine::Added("   3. Report the\tcounts  ".to_owned()),
+            ],
+        };
+        let expected = [
+            "  1     role: procedure",
+            "  2 - 3. Report  the counts",
+            "  2 +    3. Report the␉counts⟨U+0020⟩⟨U+0020⟩",
+        ];
+        let split = rows(std::slice::from_ref(&hunk), 120, true);
+        let split: Vec<(String, String)> = split
+            .iter()
+            .map(|row| match row {
+                DiffRow::Two(Some(left), Some(right)) => (left.plain_text(), right.plain_text()),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        let sides = [(expected[0], expected[0]), (expected[1], expected[2])];
+        let sides = sides.map(|(left, right)| (left.to_owned(), right.to_owned()));
+        assert_eq!(split, sides);
+        let changed: Vec<String> =
+            changed_lines(&[hunk], 80, false).iter().map(RichLine::plain_text).collect();
+        assert_eq!(changed, [expected[1], expected[2]]);
+    }
+
+    #[test]
+    fn spaces_at_the_break_of_a_line_are_visible() {
+        let line = HunkLine::Added("one two   three".to_owned());
+        let hunk = Hunk { old_start: 1, new_start: 1, lines: vec![line] };
+        let lines = changed_lines(&[hunk], 8 + MARGIN, false);
+        let text: Vec<String> = lines.iter().map(RichLine::plain_text).collect();
+        assert_eq!(text, ["  1 + one two ", "    +   three"]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::action::{Action, Context, PaneCommand};
 use crate::overlay::{DescriptionEdit, Passage, ProposalCommand, Reading};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId};
 use crate::theme::Role;
-use crate::widgets::shown;
+use crate::widgets::{exact, shown};
 use skills_api::{ProposalState, ProposalView};
 use skills_config::operands;
 
@@ -66,14 +66,16 @@ impl Pane for Proposals {
             same.then(|| "this proposal does not change the description".to_owned())
         });
         let open = if self.focus == Focus::Detail { "complete diff" } else { "open" };
-        let columns = if self.text.unified { "two columns" } else { "one column" };
+        let form = if self.text.unified { "split" } else { "unified" };
         let nothing = state.is_none().then(|| "no proposal is selected".to_owned());
+        let narrow =
+            (!self.text.fits_split()).then(|| "the window is too narrow for a split diff".to_owned());
         vec![
             command(Action::Approve, "approve", waiting.clone(), true),
             command(Action::Deny, "deny", waiting, true),
             command(Action::TakeDraft, "edit as draft", draft, true),
             command(Action::Open, open, nothing.clone(), true),
-            command(Action::ToggleDiff, columns, nothing.clone(), true),
+            command(Action::ToggleDiff, form, nothing.clone().or(narrow), true),
             command(
                 Action::RollBack,
                 "roll back",
@@ -253,7 +255,7 @@ fn reading(view: &ProposalView) -> Effect {
             Some('-') => Role::Danger,
             _ => Role::Text,
         };
-        passages.push(Passage::Text { before: String::new(), text: line.to_owned(), role });
+        passages.push(Passage::Text { before: String::new(), text: exact(line), role });
     }
     let texts = [("Justification", Some(&view.justification)), ("Evidence", view.evidence.as_ref())];
     for (title, text) in texts.iter().filter_map(|(title, text)| Some((title, text.as_ref()?))) {

@@ -11,8 +11,8 @@ use crate::theme::Role;
 use crate::widgets::json_lines::{fields, on_one_line};
 use crate::widgets::relative_time::duration;
 use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::text_width::{cells, cut_end, cut_middle, shown};
-use crate::widgets::wrap::wrap_to;
+use crate::widgets::text_width::{cells, cut_end, cut_middle, exact, shown};
+use crate::widgets::wrap::{break_code_to, wrap_to};
 use skills_api::{ChangedInput, DecisionPreview, RunDetail, StepView, changed_inputs, list_commands};
 use skills_base::number::{counted, inflected};
 use skills_config::quoted;
@@ -195,7 +195,7 @@ fn corrected_rows(
     out: &mut Vec<Line>,
 ) {
     let glyphs = making.cx.glyphs;
-    let name = Seg::new(format!("{}  ", shown(name)), Role::Strong);
+    let name = Seg::new(format!("{}  ", exact(name)), Role::Strong);
     if let (Some(Value::String(was)), Value::String(after)) = (was, after)
         && (was.contains('\n') || after.contains('\n'))
     {
@@ -204,7 +204,9 @@ fn corrected_rows(
         let all: Vec<(bool, String)> = diff
             .iter_all_changes()
             .filter(|change| change.tag() != similar::ChangeTag::Equal)
-            .map(|change| (change.tag() == similar::ChangeTag::Insert, shown(change.value().trim_end())))
+            .map(|change| {
+                (change.tag() == similar::ChangeTag::Insert, exact(change.value().trim_end_matches('\n')))
+            })
             .collect();
         for (new, text) in all.iter().take(MAX_DIFF_LINES) {
             let (sign, role) = if *new { ("+", Role::Text) } else { (glyphs.minus, Role::Muted) };
@@ -239,7 +241,7 @@ fn corrected_rows(
 fn labeled_row(label: &str, segs: Vec<Seg>, making: &RowContext<'_>, out: &mut Vec<Line>) {
     let mut all = vec![Seg::new(format!("{label} "), Role::Muted)];
     all.extend(segs);
-    let lines = wrap_to(&all, making.width, 2, making.cx.glyphs.ellipsis);
+    let lines = break_code_to(&all, making.width, 2, making.cx.glyphs.ellipsis);
     out.extend(lines.into_iter().map(|line| Line::of(line.segs)));
 }
 
@@ -273,7 +275,7 @@ pub(super) fn waiting_lines(
         out.push(Line::of(all).waiting());
     };
     let available = making.width.saturating_sub(13);
-    let cut = |text: &str| cut_end(&shown(text), available, glyphs.ellipsis).into_owned();
+    let cut = |text: &str| cut_end(&exact(text), available, glyphs.ellipsis).into_owned();
     let Some(preview) = preview else {
         row("calls", vec![Seg::new(cut(&step.uses), Role::Text)]);
         return;
@@ -282,7 +284,7 @@ pub(super) fn waiting_lines(
     row("calls", vec![Seg::new(cut(does), Role::Text)]);
     if let Value::Object(inputs) = &preview.inputs {
         for (name, value) in inputs.iter().take(4) {
-            let label = cut_end(&shown(name), 8, glyphs.ellipsis).into_owned();
+            let label = cut_end(&exact(name), 8, glyphs.ellipsis).into_owned();
             let mut segs = on_one_line(value, available, glyphs.ellipsis);
             segs.iter_mut().filter(|seg| seg.role == Role::CodeString).for_each(|seg| seg.role = Role::Text);
             row(&label, segs);

@@ -18,7 +18,7 @@ use crate::widgets::painter::Painter;
 use crate::widgets::relative_time::{ago, duration};
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
-use crate::widgets::text_width::{cells, cut_end, shown};
+use crate::widgets::text_width::{cells, cut_end, exact, shown};
 use crate::widgets::wrap::wrap_to;
 use skills_api::{Change, ComparedRun, RunComparison, RunDetail, StepComparison, compare_runs};
 use skills_store::{RunId, RunRecord};
@@ -243,7 +243,7 @@ fn pair_lines(
 /// Appends each difference, with both values below it.
 fn change_lines(what: &str, found: &[Change], width: u16, cx: &Draw<'_>, lines: &mut Vec<RichLine>) {
     for change in found.iter().take(MAX_DIFFERENCES) {
-        lines.push(RichLine::of(format!("{what}{}", shown(&change.path)), Role::Muted));
+        lines.push(RichLine::of(format!("{what}{}", exact(&change.path)), Role::Muted));
         for (value, sign, role) in
             [(&change.left, cx.glyphs.minus, Role::DiffDel), (&change.right, "+", Role::DiffAdd)]
         {

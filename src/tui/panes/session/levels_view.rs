@@ -8,7 +8,7 @@ use super::state::SessionState;
 use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::{Painter, Seg, byte_size, count, counted, cut_middle, shown, token_count, wrap};
+use crate::widgets::{Painter, Seg, break_code, byte_size, count, counted, cut_middle, shown, token_count};
 use skills_api::{LevelSize, LevelsView, LoadedFrom};
 use skills_config::quoted;
 use skills_session::{ComposedPart, Fill, PartKind};
@@ -195,7 +195,7 @@ fn head(
 fn text_at(painter: &mut Painter<'_>, place: Rect, text: &str, offset: usize, role: Role) {
     let mut y = place.y;
     for line in text.lines().skip(offset) {
-        for part in wrap(&[Seg::new(safe_text::line(line), role)], place.width.max(1)) {
+        for part in break_code(&[Seg::new(safe_text::line(line), role)], place.width.max(1)) {
             if y >= place.bottom() {
                 return;
             }
@@ -203,9 +203,6 @@ fn text_at(painter: &mut Painter<'_>, place: Rect, text: &str, offset: usize, ro
             for seg in part {
                 x = painter.put(x, y, &seg.text, seg.role, place.right().saturating_sub(x));
             }
-            y += 1;
-        }
-        if line.is_empty() {
             y += 1;
         }
     }

@@ -13,11 +13,13 @@ use crate::pane::Effect;
 use crate::run_requests::RunRequest;
 use crate::theme::Role;
 use crate::widgets::json_lines;
-use crate::widgets::{Painter, RichLine, Scroll, Seg, age, cells, count, cut_end, shown, wrap, wrap_to};
+use crate::widgets::{
+    Painter, RichLine, Scroll, Seg, age, break_code, cells, count, cut_end, exact, shown, wrap_to,
+};
 use skills_api::{
     Code, CommandResult, DecisionPreview, Error, RunCommand, RunDetail, UNDONE, distinguish, is_same,
 };
-use skills_model::{ApprovalReason, CommandName, Gate, Verdict};
+use skills_model::{ApprovalReason, CommandName, Gate, RunState, Verdict};
 use skills_store::{RunId, RunRecord, failure_kind};
 
 /// Maximum number of lines of what is the same in all runs.
@@ -381,7 +383,7 @@ impl RunRows {
             _ => None,
         };
         let labeled = |label: &str, segs: Vec<Seg>, out: &mut Vec<RichLine>| {
-            out.extend(parts::labeled(label, LABEL, wrap(&segs, width.saturating_sub(LABEL))));
+            out.extend(parts::labeled(label, LABEL, break_code(&segs, width.saturating_sub(LABEL))));
         };
         let id = tail(&row.run.id.0).to_uppercase();
         if let Some((text, role)) = outcome {
@@ -398,7 +400,7 @@ impl RunRows {
             return out;
         };
         let whose = if self.previews_are_equal() { "all runs" } else { &id };
-        labeled(whose, vec![Seg::new(shown(&preview.headline), Role::Strong)], &mut out);
+        labeled(whose, vec![Seg::new(exact(&preview.headline), Role::Strong)], &mut out);
         if let Some(warning) = &preview.irreversible {
             labeled("", vec![Seg::new(shown(warning), Role::Danger)], &mut out);
         }
@@ -407,19 +409,19 @@ impl RunRows {
             labeled("capability", vec![Seg::new(shown(&preview.capability), Role::Text), note], &mut out);
         }
         if !preview.binding.trim().is_empty() {
-            labeled("binding", vec![Seg::new(shown(&preview.binding), Role::Text)], &mut out);
+            labeled("binding", vec![Seg::new(exact(&preview.binding), Role::Text)], &mut out);
         }
         for (at, fallback) in preview.fallbacks.iter().enumerate() {
             let label = if at == 0 { "fallbacks" } else { "" };
-            labeled(label, vec![Seg::new(shown(fallback), Role::Text)], &mut out);
+            labeled(label, vec![Seg::new(exact(fallback), Role::Text)], &mut out);
         }
         for (at, file) in preview.files.iter().enumerate() {
             let label = if at == 0 { "files" } else { "" };
-            labeled(label, vec![Seg::new(shown(&file.text()), Role::Text)], &mut out);
+            labeled(label, vec![Seg::new(exact(&file.text()), Role::Text)], &mut out);
         }
         let shows_all = parts::shows_all(&preview.run, painter);
         if let Some(target) = &preview.target {
-            labeled("attached to", vec![Seg::new(shown(&target.text()), Role::Text)], &mut out);
+            labeled("attached to", vec![Seg::new(exact(&target.text()), Role::Text)], &mut out);
             let lines = json_lines::fields(&target.content, width.saturating_sub(LABEL), &shows_all);
             for (at, line) in lines.into_iter().enumerate() {
                 labeled(if at == 0 { "content" } else { "" }, line.segs, &mut out);
@@ -429,7 +431,7 @@ impl RunRows {
             }
         }
         if !preview.why.trim().is_empty() {
-            labeled("reason", vec![Seg::new(shown(&preview.why), Role::Text)], &mut out);
+            labeled("reason", vec![Seg::new(exact(&preview.why), Role::Text)], &mut out);
         }
         let left = preview.expires_ms.map(|at| at - clock).filter(|left| *left > 0);
         if let Some(left) = left {
@@ -630,7 +632,11 @@ fn gate_key(run: &RunRecord) -> Option<(&str, &str)> {
 /// Returns why a run does not accept the command.
 fn blocked(run: &RunRecord, command: CommandName) -> Option<String> {
     if !run.allowed.contains(&command) {
-        return Some(format!("excluded: {}", run.state.label()));
+        let state = match run.state {
+            RunState::Pending if run.paused => "paused",
+            state => state.label(),
+        };
+        return Some(format!("excluded: {state}"));
     }
     match (&run.gate, command) {
         (Some(Gate::Human { why: ApprovalReason::UnknownOutcome, .. }), CommandName::Approve) => {

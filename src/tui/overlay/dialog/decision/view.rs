@@ -11,7 +11,9 @@ use crate::action::{Action, Context};
 use crate::overlay::row_at;
 use crate::theme::Role;
 use crate::widgets::json_lines::fields;
-use crate::widgets::{Painter, RichLine, Scroll, Seg, age, cells, cut_end, rows_above_note, shown, wrap};
+use crate::widgets::{
+    Painter, RichLine, Scroll, Seg, age, break_code, cells, cut_end, exact, rows_above_note, shown,
+};
 use skills_api::{DecisionPreview, DecisionTarget, Differences, is_same};
 use skills_store::RunId;
 
@@ -264,9 +266,10 @@ fn list_lines(gates: &Gates, roomy: bool, painter: &Painter<'_>, out: &mut Vec<L
 fn subject_lines(gates: &Gates, width: u16, out: &mut Vec<Line>) {
     let preview = &gates.current().preview;
     let title = gates.current().title.as_deref();
-    for text in title.into_iter().chain([preview.headline.as_str()]) {
-        let segs = [Seg::new(shown(text), Role::Strong)];
-        out.extend(wrap(&segs, width).into_iter().map(|segs| Line::Plain(RichLine::from_segs(segs))));
+    let texts = title.into_iter().chain([preview.headline.as_str()]);
+    for text in texts.filter(|text| !text.trim().is_empty()) {
+        let segs = [Seg::new(exact(text), Role::Strong)];
+        out.extend(break_code(&segs, width).into_iter().map(|segs| Line::Plain(RichLine::from_segs(segs))));
     }
     let (place, all) = preview.place;
     let of = [
@@ -276,7 +279,7 @@ fn subject_lines(gates: &Gates, width: u16, out: &mut Vec<Line>) {
         Seg::new(shown(&preview.skill_id), Role::Text),
         Seg::new(format!(" {}", shown(&preview.run.0)), Role::Muted),
     ];
-    out.extend(wrap(&of, width).into_iter().map(|segs| Line::Plain(RichLine::from_segs(segs))));
+    out.extend(break_code(&of, width).into_iter().map(|segs| Line::Plain(RichLine::from_segs(segs))));
 }
 
 /// Adds what happens after the decision.
@@ -296,7 +299,7 @@ fn detail_lines(preview: &DecisionPreview, width: u16, out: &mut Vec<Line>) {
     let labels = preview.labels_text();
     let mut fact = |label: &str, text: &str| {
         if !text.trim().is_empty() {
-            labeled(label, vec![Seg::new(shown(text), Role::Text)], width, out);
+            labeled(label, vec![Seg::new(exact(text), Role::Text)], width, out);
         }
     };
     fact("labels", &labels);
@@ -308,7 +311,7 @@ fn detail_lines(preview: &DecisionPreview, width: u16, out: &mut Vec<Line>) {
     fact("reason", &preview.why);
     for (at, file) in preview.files.iter().enumerate() {
         let label = if at == 0 { "files" } else { "" };
-        labeled(label, vec![Seg::new(shown(&file.text()), Role::Text)], width, out);
+        labeled(label, vec![Seg::new(exact(&file.text()), Role::Text)], width, out);
     }
 }
 
@@ -320,7 +323,7 @@ fn target_lines(
     painter: &Painter<'_>,
     out: &mut Vec<Line>,
 ) {
-    labeled("attached to", vec![Seg::new(shown(&target.text()), Role::Text)], width, out);
+    labeled("attached to", vec![Seg::new(exact(&target.text()), Role::Text)], width, out);
     let lines = fields(&target.content, width.saturating_sub(LABEL), &copies_all(painter));
     out.extend(parts::labeled("content", LABEL, lines.into_iter().map(|line| line.segs)).map(Line::Plain));
     if target.truncated {
@@ -397,6 +400,6 @@ fn indented(label: &str, segs: Vec<Seg>) -> RichLine {
 }
 
 fn labeled(label: &str, segs: Vec<Seg>, width: u16, out: &mut Vec<Line>) {
-    let lines = wrap(&segs, width.saturating_sub(LABEL));
+    let lines = break_code(&segs, width.saturating_sub(LABEL));
     out.extend(parts::labeled(label, LABEL, lines).map(Line::Plain));
 }
