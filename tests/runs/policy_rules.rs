@@ -191,7 +191,8 @@ async fn approval_of_a_step_does_not_approve_the_run() {
     let run = wait_for_completion(&core, &run.id.0).await;
     assert_eq!(run.state, RunState::WaitingForSignal, "{:?}", run.error);
     place.write(POLICY, "require_approval: [{id: between}]\n");
-    is_forbidden("signal", core.send_command(&run.id.0, signal()).await.err());
+    let error = core.send_command(&run.id.0, signal()).await.unwrap_err();
+    assert_eq!(error.code, Code::Forbidden, "{error}");
     place.write(POLICY, "{}\n");
     core.send_command(&run.id.0, signal()).await.unwrap();
     assert_eq!(wait_for_completion(&core, &run.id.0).await.state, RunState::Completed);

@@ -55,10 +55,11 @@ pub fn now_ms() -> i64 {
 
 async fn record(
     State(shared): State<Arc<Shared>>,
-    Path((member, step)): Path<(usize, String)>,
+    Path(step): Path<String>,
     headers: HeaderMap,
 ) -> Json<Value> {
     let at_ms = now_ms();
+    let member = headers["member"].to_str().unwrap().parse().unwrap();
     let key = headers["idempotency-key"].to_str().unwrap().to_owned();
     let number = {
         let mut log = shared.log.lock().unwrap();
@@ -82,15 +83,15 @@ impl Effects {
         let runtime = Runtime::new().unwrap();
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
-        let routes = axum::Router::new().route("/{member}/{step}", post(record));
+        let routes = axum::Router::new().route("/{step}", post(record));
         let routes = routes.with_state(Arc::clone(&shared));
         runtime.spawn(async move { axum::serve(listener, routes).await.unwrap() });
         Self { shared, address, _runtime: Arc::new(runtime) }
     }
 
-    /// Where a process of the service finds it.
-    pub fn url(&self, member: usize) -> String {
-        format!("http://{}/{member}", self.address)
+    /// Where the processes of the service find it: all at one address, so that each can approve calls of the others.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {

@@ -237,9 +237,9 @@ impl Fleet {
         fs::create_dir_all(config.parent().unwrap()).unwrap();
         let skills = self.shared.skills();
         let settings = format!(
-            "trust: [\"{}\"]\nservices: {{world: {{url: \"{}\"}}}}\nworkers: 4\n",
+            "trust: [\"{}\"]\nservices: {{world: {{url: \"{}\", headers: {{member: \"{member}\"}}}}}}\nworkers: 4\n",
             skills.display(),
-            effects.url(member)
+            effects.url()
         );
         fs::write(config, settings).unwrap();
         let log = fs::File::options().create(true).append(true).open(self.log_file(member)).unwrap();
