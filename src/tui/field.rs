@@ -8,11 +8,11 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 use tui_textarea::{CursorMove, TextArea};
 use unicode_segmentation::UnicodeSegmentation;
-use unicode_width::UnicodeWidthStr;
 
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::Painter;
+use crate::widgets::text_width::TextWidth as _;
 
 /// The sign in the first cell when text is hidden before it.
 const HIDDEN: &str = "<";

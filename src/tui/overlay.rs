@@ -15,11 +15,11 @@ use std::time::Instant;
 
 use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
-use unicode_width::UnicodeWidthStr as _;
 
 use super::action::{Action, Context};
 use super::pane::{Effect, Message, PaneId, PickerKind, WHEEL_ROWS};
 use super::theme::Role;
+use crate::widgets::text_width::TextWidth as _;
 use crate::widgets::{Painter, cells, cut_end};
 pub use chooser::Chooser;
 pub use clients::ClientsView;

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Modifier};
-use unicode_width::UnicodeWidthStr as _;
+
+use crate::widgets::text_width::TextWidth as _;
 
 /// Returns the drawn cells of a row: those covered by a wide character are skipped.
 pub(super) fn drawn_cells(buffer: &Buffer, y: u16) -> impl Iterator<Item = (u16, &Cell)> {

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::Position;
 use ratatui::style::{Color, Modifier};
-use unicode_width::UnicodeWidthStr as _;
 
 use super::picture::{drawn_cells, palette_index};
 use super::theme::{Role, Theme};
+use crate::widgets::text_width::TextWidth as _;
 
 /// Size of a cell, in pixels.
 const CELL: (f64, f64) = (9.0, 18.0);

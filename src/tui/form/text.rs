@@ -7,9 +7,10 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 use unicode_segmentation::UnicodeSegmentation as _;
-use unicode_width::UnicodeWidthStr as _;
 
 use skills_skill::safe_text;
+
+use crate::widgets::text_width::TextWidth as _;
 
 /// Number of undo steps.
 const MAX_UNDO_STEPS: usize = 200;

@@ -1,9 +1,9 @@
 //! Texts with the matches that contributed to a score: tinted by signal, or in brackets with ASCII.
 
 use ratatui::style::Modifier;
-use unicode_width::UnicodeWidthStr;
 
 use super::rich::Seg;
+use super::text_width::TextWidth as _;
 use crate::theme::Role;
 use skills_discovery::{Mark, ScoreComponent};
 use skills_skill::safe_text;
@@ -56,7 +56,7 @@ pub fn excerpt_from(raw: &str, marks: &[Mark], available: u16) -> usize {
     let Some(first) = marks.first() else { return 0 };
     let (start, end) = (first.start as usize, first.end as usize);
     let Some(before) = raw.get(..end.min(raw.len())) else { return 0 };
-    if UnicodeWidthStr::width(before) < usize::from(available) {
+    if before.width() < usize::from(available) {
         return 0;
     }
     let lead = usize::from(available) / 4;

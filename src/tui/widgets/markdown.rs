@@ -8,10 +8,10 @@ use std::ops::Range;
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use ratatui::style::Modifier;
-use unicode_width::UnicodeWidthStr;
 
 use super::code;
 use super::rich::{RichLine, Seg};
+use super::text_width::TextWidth as _;
 use super::wrap::{break_code, wrap};
 use crate::glyphs::{ASCII, Glyphs, UNICODE};
 use crate::theme::Role;

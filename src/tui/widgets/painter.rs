@@ -3,10 +3,9 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
-use unicode_width::UnicodeWidthStr;
 
 use super::rich::RichLine;
-use super::text_width::cut_end;
+use super::text_width::{TextWidth as _, cut_end, drawable};
 use crate::action::{Action, Context};
 use crate::command_lines::CommandLines;
 use crate::glyphs::Glyphs;
@@ -78,7 +77,7 @@ impl<'a> Painter<'a> {
         if y < area.top() || y >= area.bottom() || x < area.left() || x >= area.right() {
             return x;
         }
-        self.buf.set_stringn(x, y, text, usize::from(max), style).0
+        self.buf.set_stringn(x, y, drawable(text), usize::from(max), style).0
     }
 
     /// Writes text so that it ends before `end`; returns its first column.

@@ -2,8 +2,8 @@
 //! change of the theme requires no rendering.
 
 use ratatui::style::Modifier;
-use unicode_width::UnicodeWidthStr;
 
+use super::text_width::TextWidth as _;
 use crate::theme::Role;
 
 /// A segment of text in one role. Its text is already safe to draw.

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
+use ratatui::buffer::CellWidth as _;
 use unicode_segmentation::UnicodeSegmentation as _;
-use unicode_width::UnicodeWidthStr;
 
 use skills_skill::safe_text;
 pub use skills_skill::safe_text::exact;
@@ -19,6 +19,40 @@ pub fn shown(raw: &str) -> String {
         out.push_str(&safe_text::line(word));
     }
     out
+}
+
+/// The width of a text in cells, as it is drawn: cluster by cluster, each with the width that the buffer gives it. Ligatures
+/// between clusters, which `unicode-width` considers, are not drawn. A cluster without a width takes one cell; see
+/// [`drawable`].
+pub trait TextWidth {
+    fn width(&self) -> usize;
+}
+
+impl TextWidth for str {
+    fn width(&self) -> usize {
+        if self.is_ascii() {
+            return self.len();
+        }
+        self.graphemes(true).map(cluster_width).sum()
+    }
+}
+
+fn cluster_width(cluster: &str) -> usize {
+    if cluster.len() == 1 { 1 } else { usize::from(cluster.cell_width()).max(1) }
+}
+
+/// Returns a text whose clusters all have a width, so that the buffer draws each of them: a combining character without a
+/// base, as where a style begins between both, is drawn on a space.
+pub fn drawable(text: &str) -> Cow<'_, str> {
+    let has_width = |cluster: &str| cluster.len() == 1 || cluster.cell_width() > 0;
+    if text.is_ascii() || text.graphemes(true).all(has_width) {
+        return Cow::Borrowed(text);
+    }
+    let clusters = text.graphemes(true);
+    clusters
+        .flat_map(|cluster| [if has_width(cluster) { "" } else { " " }, cluster])
+        .collect::<String>()
+        .into()
 }
 
 /// Returns the width in cells.

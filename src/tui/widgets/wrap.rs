@@ -2,10 +2,9 @@
 
 use ratatui::style::Modifier;
 use unicode_segmentation::UnicodeSegmentation as _;
-use unicode_width::UnicodeWidthStr;
 
 use super::rich::{RichLine, Seg};
-use super::text_width::head;
+use super::text_width::{TextWidth as _, head};
 use crate::theme::Role;
 
 /// Wraps at spaces to `width` cells; longer words are broken. Spaces at line ends are dropped.
@@ -48,11 +47,20 @@ enum Piece {
     Break,
 }
 
+/// Returns the grapheme clusters of a text; one that is wider than a line, which would not be drawn, as its characters.
+fn clusters(text: &str, width: usize) -> impl Iterator<Item = &str> {
+    text.graphemes(true).flat_map(move |cluster| {
+        let is_wide = cluster.width() > width;
+        let characters = cluster.char_indices().map(|(at, c)| &cluster[at..at + c.len_utf8()]);
+        characters.filter(move |_| is_wide).chain(std::iter::once(cluster).filter(move |_| !is_wide))
+    })
+}
+
 /// Breaks a segment where the line is full.
 fn pieces(seg: &Seg, width: usize, used: &mut usize) -> Vec<Piece> {
     let mut out = Vec::new();
     let mut part = String::new();
-    for grapheme in seg.text.graphemes(true) {
+    for grapheme in clusters(&seg.text, width) {
         let cells = grapheme.width();
         if *used + cells > width && *used > 0 {
             if !part.is_empty() {
@@ -109,7 +117,8 @@ pub fn break_code(segs: &[Seg], width: u16) -> Vec<Vec<Seg>> {
     let width = usize::from(width.max(1));
     let mut lines = Vec::new();
     let mut line: Vec<(&str, &Seg)> = Vec::new();
-    let graphemes = segs.iter().flat_map(|seg| seg.text.graphemes(true).map(move |grapheme| (grapheme, seg)));
+    let graphemes =
+        segs.iter().flat_map(|seg| clusters(&seg.text, width).map(move |grapheme| (grapheme, seg)));
     let mut used = 0;
     for grapheme in graphemes {
         if used + grapheme.0.width() > width && !line.is_empty() {
@@ -193,7 +202,13 @@ pub fn cut_last(line: &RichLine, width: u16, ellipsis: &str) -> RichLine {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use ratatui::buffer::Buffer;
+    use ratatui::layout::Rect;
+    use ratatui::style::Style;
+
     use super::*;
+    use crate::widgets::text_width::drawable;
 
     fn texts(lines: &[Vec<Seg>]) -> Vec<String> {
         lines.iter().map(|l| l.iter().map(|s| s.text.as_str()).collect()).collect()
@@ -246,6 +261,34 @@ mod tests {
         let broken = |text: &str| texts(&break_code(&[Seg::new(text, Role::Text)], 7));
         assert_eq!(broken("one two three"), ["one ", "two ", "three"]);
         assert_eq!(broken("one two"), ["one two"]);
+    }
+
+    proptest! {
+        /// Every character is in a cell of the buffer, whatever it joins or combines with.
+        #[test]
+        fn every_character_is_drawn(
+            raw in "([a-e ]|[ｶﾞﾟ]|[لا\u{644}\u{627}]|[क\u{94d}\u{93e}]|[กำ]|[👩👍🏽\u{200d}\u{fe0f}]|[\u{301}\u{363}]|[表각\u{1100}\u{1161}]){0,60}",
+            width in 4_u16..20,
+        ) {
+            let text = skills_skill::safe_text::line(&raw);
+            let segs = [Seg::new(text.clone(), Role::Text)];
+            for lines in [wrap(&segs, width), break_code(&segs, width)] {
+                let mut drawn = String::new();
+                for line in &lines {
+                    let mut buffer = Buffer::empty(Rect::new(0, 0, width, 1));
+                    let (mut x, mut cells) = (0, 0);
+                    for seg in line {
+                        let text = drawable(&seg.text);
+                        x = buffer.set_stringn(x, 0, text, usize::from(width - x), Style::new()).0;
+                        cells += seg.text.width();
+                    }
+                    prop_assert_eq!(usize::from(x), cells, "{:?}", line);
+                    drawn.extend(buffer.content.iter().map(|cell| cell.symbol()));
+                }
+                let visible = |text: &str| text.chars().filter(|c| *c != ' ').collect::<String>();
+                prop_assert_eq!(visible(&drawn), visible(&text));
+            }
+        }
     }
 
     #[test]

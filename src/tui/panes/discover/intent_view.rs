@@ -6,7 +6,6 @@ use std::ops::Range;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
-use unicode_width::UnicodeWidthStr as _;
 
 use super::ask::PendingRequests;
 use super::request_form::RequestForm;
@@ -15,6 +14,7 @@ use crate::field::Field;
 use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
+use crate::widgets::text_width::TextWidth as _;
 use crate::widgets::{Painter, RichLine, Seg, cells, count, elapsed_micros, head, score, shown, wrap_to};
 use skills_discovery::{Answer, Correction, Fit, Hit, QueryWord};
 
