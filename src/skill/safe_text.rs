@@ -14,6 +14,8 @@ use icu_properties::{
     CodePointMapData, CodePointMapDataBorrowed, CodePointSetData, CodePointSetDataBorrowed,
 };
 
+use unicode_width::UnicodeWidthChar as _;
+
 use super::slice;
 
 const BIDI_CONTROL: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<BidiControl>();
@@ -137,7 +139,7 @@ pub(super) fn hidden(c: char, before: &str, after: &str) -> Option<Hidden> {
         '\u{2028}' | '\u{2029}' | '\u{fff9}'..='\u{fffb}' => Some(Hidden::ZeroWidth),
         '\u{2800}' if is_next_to_braille(before, after) => None,
         '\u{2800}' | '\u{16fe4}' | '\u{1d159}' => Some(Hidden::Blank),
-        _ if !IGNORABLE.contains(c) => (!is_combined(c, before)).then_some(Hidden::Combining),
+        _ if !IGNORABLE.contains(c) => (!is_combined(c, before, after)).then_some(Hidden::Combining),
         '\u{fe0e}' | '\u{fe0f}' if follows(EMOJI) && !follows(SKIN_TONE) => None,
         '\u{e0100}'..='\u{e01ef}' if follows(UNIFIED_IDEOGRAPH) => None,
         '\u{200d}' if joins_emoji(before, after) && has_few_joiners(before) => None,
@@ -184,7 +186,7 @@ fn has_few_joiners(before: &str) -> bool {
 /// Returns whether a character is drawn: as a character of its own, or together with the ones before it. Terminals draw
 /// a grapheme cluster in the cells of its base: further characters on a base are not seen, and a cluster that is wider
 /// than the line is not drawn at all.
-fn is_combined(c: char, before: &str) -> bool {
+fn is_combined(c: char, before: &str, after: &str) -> bool {
     let mut previous = before.chars().rev();
     if SKIN_TONE.contains(c) {
         return previous.next().is_some_and(|base| SKIN_TONE_BASE.contains(base));
@@ -202,10 +204,19 @@ fn is_combined(c: char, before: &str) -> bool {
         GraphemeClusterBreak::L | GraphemeClusterBreak::V | GraphemeClusterBreak::T => is_syllable(c, before),
         GraphemeClusterBreak::Prepend => {
             let is_prepended = |c: &char| CLUSTER_BREAK.get(*c) == GraphemeClusterBreak::Prepend;
-            previous.take(MAX_PREPENDED).take_while(is_prepended).count() < MAX_PREPENDED
+            let is_base = |c: char| {
+                CLUSTER_BREAK.get(c) == GraphemeClusterBreak::Other && c.is_alphanumeric() && has_width(c)
+            };
+            let earlier = previous.take(MAX_PREPENDED).take_while(is_prepended).count();
+            let later = after.chars().take(MAX_PREPENDED).take_while(is_prepended).count();
+            earlier + later < MAX_PREPENDED && after.chars().nth(later).is_some_and(is_base)
         }
-        _ => true,
+        _ => has_width(c),
     }
+}
+
+fn has_width(c: char) -> bool {
+    c.width() != Some(0)
 }
 
 fn is_extending(c: char) -> bool {
@@ -384,19 +395,17 @@ mod tests {
         for c in all_chars() {
             let text = format!("x{c}y");
             let is_blank = matches!(c, '\u{2800}' | '\u{16fe4}' | '\u{1d159}');
-            let is_combining = hidden(c, "x", "y") == Some(Hidden::Combining);
-            let class = CLUSTER_BREAK.get(c);
-            let is_vowel = class == GraphemeClusterBreak::V || class == GraphemeClusterBreak::T;
-            assert_eq!(
-                is_combining,
-                SKIN_TONE.contains(c) || (is_vowel && !listed(c)),
-                "{:04X}",
-                u32::from(c)
-            );
-            let replaced = listed(c)
-                || is_blank
-                || is_combining
-                || matches!(c, '\u{2028}' | '\u{2029}' | '\u{fff9}'..='\u{fffb}');
+            let is_invisible_alone =
+                listed(c) || is_blank || matches!(c, '\u{2028}' | '\u{2029}' | '\u{fff9}'..='\u{fffb}');
+            let is_undrawn = match CLUSTER_BREAK.get(c) {
+                GraphemeClusterBreak::V | GraphemeClusterBreak::T => true,
+                GraphemeClusterBreak::Extend => SKIN_TONE.contains(c),
+                GraphemeClusterBreak::SpacingMark | GraphemeClusterBreak::Prepend => false,
+                _ => c.width() == Some(0),
+            };
+            let is_combining = is_undrawn && !is_invisible_alone;
+            assert_eq!(hidden(c, "x", "y") == Some(Hidden::Combining), is_combining, "{:04X}", u32::from(c));
+            let replaced = is_invisible_alone || is_combining;
             assert_eq!(line(&text) != text, replaced, "{:04X}", u32::from(c));
             assert_eq!(line(&text).contains(c), !replaced, "{:04X}", u32::from(c));
             assert_eq!(block(&text) != text, replaced && c != '\n', "{:04X}", u32::from(c));
@@ -490,9 +499,17 @@ mod tests {
     fn combining_characters_are_kept_where_they_are_drawn() {
         let conjunct = "क\u{94d}".repeat(5) + "क";
         let syllables = "\u{1112}\u{1161}\u{11ab}\u{1100}\u{1173}\u{11af}각\u{11a8}가\u{11ab}";
-        for text in
-            ["e\u{301}", "שּׁ\u{5b8}", "Tiê\u{301}ng", "👍🏽👩🏿", "กำ", "a\u{363}b\u{364}", &conjunct, syllables]
-        {
+        for text in [
+            "e\u{301}",
+            "שּׁ\u{5b8}",
+            "Tiê\u{301}ng",
+            "👍🏽👩🏿",
+            "กำ",
+            "\u{600}1",
+            "a\u{363}b\u{364}",
+            &conjunct,
+            syllables,
+        ] {
             assert!(matches!(line(text), Cow::Borrowed(_)), "{text}: {}", line(text));
         }
         let long = |text: &str| text.repeat(9);
@@ -510,6 +527,10 @@ mod tests {
             "\u{1100}\u{1161}\u{1161}\u{1161}".to_owned(),
             "\u{1100}\u{11a8}".to_owned(),
             long("\u{600}"),
+            long("\u{600}") + "1",
+            "pay\u{a8fa}".to_owned(),
+            "pay\u{d4e}".to_owned(),
+            "pay\u{605} ".to_owned(),
             "👨\u{200d}👩\u{200d}👧\u{200d}👦\u{200d}👦".to_owned(),
             long("👩\u{200d}💻 "),
         ] {
