@@ -203,7 +203,7 @@ pub fn cut_last(line: &RichLine, width: u16, ellipsis: &str) -> RichLine {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use ratatui::buffer::Buffer;
+    use ratatui::buffer::{Buffer, Cell};
     use ratatui::layout::Rect;
     use ratatui::style::Style;
 
@@ -283,7 +283,7 @@ mod tests {
                         cells += seg.text.width();
                     }
                     prop_assert_eq!(usize::from(x), cells, "{:?}", line);
-                    drawn.extend(buffer.content.iter().map(|cell| cell.symbol()));
+                    drawn.extend(buffer.content.iter().map(Cell::symbol));
                 }
                 let visible = |text: &str| text.chars().filter(|c| *c != ' ').collect::<String>();
                 prop_assert_eq!(visible(&drawn), visible(&text));
