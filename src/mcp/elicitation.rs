@@ -264,7 +264,7 @@ fn form(preview: &DecisionPreview) -> ElicitationSchema {
 /// workbench. Each value is on one line, so that none can be taken for other lines; only the inputs and the content of a
 /// target, as JSON, have several.
 fn message(preview: &DecisionPreview, onward: &NextSteps) -> String {
-    let mut out = format!("{}\n", safe_text::line(&preview.headline));
+    let mut out = format!("{}\n", safe_text::exact(&preview.headline));
     if preview.outcome_unknown {
         out.push_str("Accept applies your choice, decline cancels the run.\n\n");
     } else {
@@ -273,7 +273,7 @@ fn message(preview: &DecisionPreview, onward: &NextSteps) -> String {
     let (place, of) = preview.place;
     let mut line = |name: &str, value: &str| {
         if !value.is_empty() {
-            let _ = writeln!(out, "{name}: {}", safe_text::line(value));
+            let _ = writeln!(out, "{name}: {}", safe_text::exact(value));
         }
     };
     line("reason", &preview.why);
@@ -299,7 +299,7 @@ fn message(preview: &DecisionPreview, onward: &NextSteps) -> String {
     if let Some(target) = &preview.target {
         line("attached to", &target.text());
         let content = shown(&pretty(&target.content), &full_text);
-        let _ = writeln!(out, "content of the target: {}", safe_text::block(&content));
+        let _ = writeln!(out, "content of the target: {}", exact_lines(&content));
         if target.truncated {
             let _ = writeln!(out, "its complete content is in the `target` of the run: {full_text}");
         }
@@ -308,8 +308,13 @@ fn message(preview: &DecisionPreview, onward: &NextSteps) -> String {
         if preview.inputs.is_null() { DecisionPreview::CHANGED.to_owned() } else { pretty(&preview.inputs) };
     let inputs = shown(&inputs, &full_text);
     let digest = safe_text::line(&preview.inputs_digest);
-    let _ = writeln!(out, "inputs: {}\ndigest of the inputs: {digest}", safe_text::block(&inputs));
+    let _ = writeln!(out, "inputs: {}\ndigest of the inputs: {digest}", exact_lines(&inputs));
     out
+}
+
+/// Makes several lines safe and shows each exactly.
+fn exact_lines(text: &str) -> String {
+    text.lines().map(safe_text::exact).collect::<Vec<_>>().join("\n")
 }
 
 /// Truncates a long text, stating where the complete one can be read.

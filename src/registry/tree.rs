@@ -256,6 +256,8 @@ impl Tree {
     ) {
         let fences = self.real_roots();
         let mut starts = vec![first.to_owned()];
+        let followed = self.links.iter().filter(|(key, _)| key.0 == root && self.folders.contains_key(key));
+        let followed: BTreeSet<PathBuf> = followed.map(|(_, to)| to.clone()).collect();
         let mut walked: BTreeSet<PathBuf> = BTreeSet::new();
         while let Some(start) = starts.pop() {
             let Ok(real) = start.canonicalize() else { continue };
@@ -263,7 +265,7 @@ impl Tree {
                 self.apply(ScanReport::Seen(root, WalkEntry::Leaves(start, real)));
                 continue;
             }
-            if !walked.insert(real.clone()) || start != first && self.is_walked(root, &real) {
+            if !walked.insert(real.clone()) || start != first && followed.contains(&real) {
                 continue;
             }
             let top = &self.roots[root].spec.path;
@@ -291,12 +293,6 @@ impl Tree {
                 }
             });
         }
-    }
-
-    /// Returns whether a link in a root to this real path was followed.
-    fn is_walked(&self, root: usize, real: &Path) -> bool {
-        let is_same = |to: &Path| to.as_os_str() == real.as_os_str();
-        self.links.iter().any(|(key, to)| key.0 == root && is_same(to) && self.folders.contains_key(key))
     }
 
     /// Returns the links into skipped folders, with their targets, and whether they were followed.

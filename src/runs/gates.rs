@@ -89,6 +89,18 @@ fn gate_inputs(gate: &Capability, guarded: &str, inputs: &Map<String, Value>) ->
     gate.inputs.keys().filter_map(|name| Some((name.clone(), input_value(name)?))).collect()
 }
 
+/// Returns why a gate rejected a call that a run waits to be approved, alone or besides a change.
+fn rejection(why: &ApprovalReason, gate: &str) -> Option<String> {
+    match why {
+        ApprovalReason::Gate { capability, reason } if capability == gate => Some(reason.clone()),
+        ApprovalReason::Changed { besides: Some(besides), .. } => {
+            let rejected = ApprovalReason::Gate { capability: gate.to_owned(), reason: String::new() };
+            besides.strip_prefix(&rejected.describe()).map(str::to_owned)
+        }
+        _ => None,
+    }
+}
+
 /// Returns the state of the gates of one call of a step, with the inputs of the call; each is called before the step
 /// starts, sequentially, and again for other inputs.
 ///
@@ -120,10 +132,7 @@ pub(super) fn gates(
         let verdict = match (part, approvals.reason_at(context.path)) {
             (Some(part), _) => answer(part),
             // An earlier version called the gates with other inputs. They are called again when the run continues.
-            (None, Some(ApprovalReason::Gate { capability, reason })) if *capability == gate.capability => {
-                Err(reason.clone())
-            }
-            (None, Some(_)) => Ok(()),
+            (None, Some(why)) => rejection(why, &gate.capability).map_or(Ok(()), Err),
             (None, None) => {
                 let (gate_inputs, obstacle) = match checked(gate_capability, &gate_inputs) {
                     Ok(gate_inputs) => (gate_inputs, None),

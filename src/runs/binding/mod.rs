@@ -12,13 +12,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::artifacts::Artifacts;
 use super::broker::{BundleCheck, CallObstruction, Environment};
 use super::call::{Artifact, Call, CallFailure, FailureKind, ScriptExit};
 use super::capabilities::{Capabilities, RegisteredBinding, RegisteredService};
+use skills_base::canonical::digest_of;
 use skills_sandbox::{Limits, Sandbox};
 use skills_skill::contract::{Endpoint, Protocol, Service, ServiceTarget};
 use skills_skill::safe_text;
@@ -310,12 +311,21 @@ impl BindingContext {
         }
     }
 
-    /// Returns what identifies the target of a binding on every machine; empty for a script, whose folder may differ
-    /// and whose content is pinned.
+    /// Returns what identifies the target of a binding on every machine, with a digest of the headers, arguments and
+    /// variables of its service as they are configured; empty for a script, whose folder may differ and whose content is
+    /// pinned.
     pub fn address(&self, offered: &RegisteredBinding) -> String {
-        match offered.binding.protocol {
-            Protocol::Script => String::new(),
-            _ => self.target(offered),
+        let target = self.target(offered);
+        match (offered.binding.protocol, self.services.get(&offered.binding.service)) {
+            (Protocol::Script, _) => String::new(),
+            (Protocol::Builtin, _) | (_, None) => target,
+            (_, Some(service)) => match &service.reach {
+                ServiceTarget::Http { headers, .. } => format!("{target} {}", digest_of(&json!(headers))),
+                ServiceTarget::Command { args, env, .. } => {
+                    format!("{target} {}", digest_of(&json!([args, env])))
+                }
+                ServiceTarget::Script { .. } => target,
+            },
         }
     }
 

@@ -1,10 +1,11 @@
 //! Bindings of protocol `mcp` against separate servers, over stdio and streamable HTTP.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::json;
-use skills_runs::{Call, CallFailure, Caller};
+use skills_runs::{Call, CallConditions, CallFailure, Caller};
 use skills_skill::contract::ServiceTarget;
 use tokio_util::sync::CancellationToken;
 
@@ -158,4 +159,36 @@ async fn tools_are_called_over_http_too() {
     );
     let error = call(&bench.broker(), bench.call("x")).await.unwrap_err();
     assert_eq!(error.code, CallFailure::UpstreamFailure, "{error}");
+}
+
+#[tokio::test]
+async fn callable_bindings_cover_the_settings_of_their_services() {
+    let mut bench = Bench::new();
+    bench.bind("b", "tools", "mcp", "classify", "");
+    let command = |args: &[&str], account: &str| ServiceTarget::Command {
+        program: "python3".to_owned(),
+        args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+        env: BTreeMap::from([("ACCOUNT".to_owned(), account.to_owned())]),
+        directory: PathBuf::from("/"),
+    };
+    let http = |header: &str| ServiceTarget::Http {
+        url: "http://127.0.0.1:9/mcp".to_owned(),
+        headers: BTreeMap::from([("Account".to_owned(), header.to_owned())]),
+    };
+    let mut seen = Vec::new();
+    for target in [
+        command(&["server.py"], "a"),
+        command(&["server.py", "--live"], "a"),
+        command(&["server.py"], "b"),
+        http("a"),
+        http("b"),
+    ] {
+        bench.reach("tools", target);
+        let call = bench.call("x");
+        let present =
+            bench.broker().present_bindings(&call.capability, &CallConditions::default(), &BTreeMap::new());
+        assert_eq!(present.callable.len(), 1);
+        assert!(!seen.contains(&present.callable), "{:?}", present.callable);
+        seen.push(present.callable);
+    }
 }

@@ -237,7 +237,7 @@ impl Fleet {
         fs::create_dir_all(config.parent().unwrap()).unwrap();
         let skills = self.shared.skills();
         let settings = format!(
-            "trust: [\"{}\"]\nservices: {{world: {{url: \"{}\", headers: {{member: \"{member}\"}}}}}}\nworkers: 4\n",
+            "trust: [\"{}\"]\nservices: {{world: {{url: \"{}\", headers: {{member: \"${{MEMBER}}\"}}}}}}\nworkers: 4\n",
             skills.display(),
             effects.url()
         );
@@ -253,6 +253,7 @@ impl Fleet {
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", home)
             .env("LANG", "C.UTF-8")
+            .env("MEMBER", member.to_string())
             .current_dir(self.folder.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

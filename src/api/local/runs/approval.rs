@@ -157,8 +157,8 @@ impl Approvals {
         }
         let what = match why {
             ApprovalReason::Changed { what, .. } => what.clone(),
-            _ => "what it would call from here is not what was asked about: a binding became available or \
-                unavailable, or this process has other `services` or `bindings`"
+            _ => "what it would call from here is not what was asked about: its complete inputs differ, a binding \
+                became available or unavailable, or this process has other `services` or `bindings`"
                 .to_owned(),
         };
         if *inputs_digest != decision.inputs_digest {
