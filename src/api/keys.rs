@@ -185,7 +185,11 @@ pub fn scopes(text: &str) -> Result<BTreeSet<Scope>, String> {
     text.split(',').filter(|word| !word.trim().is_empty()).map(one).collect()
 }
 
-fn random<const N: usize>() -> Result<[u8; N], Error> {
+/// Returns random bytes of the system.
+///
+/// # Errors
+/// Returns `internal_error` if the system provides none.
+pub(super) fn random<const N: usize>() -> Result<[u8; N], Error> {
     let mut bytes = [0; N];
     let source = rustls::crypto::ring::default_provider().secure_random;
     source

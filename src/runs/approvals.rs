@@ -93,13 +93,20 @@ pub(super) struct Approvals {
     pub grants: Grants,
     /// What would execute each capability now; updated before each turn.
     pub present: BTreeMap<String, PresentBindings>,
+    /// Key of the digests, because readers of them may not know the addresses of services.
+    key: Arc<str>,
     /// Digest of what the run is attached to, once computed: it may have many megabytes.
     target_digest: OnceLock<String>,
 }
 
 impl Approvals {
-    pub fn new(run: Arc<RunRecord>, grants: Grants, present: BTreeMap<String, PresentBindings>) -> Self {
-        Self { run, grants, present, target_digest: OnceLock::new() }
+    pub fn new(
+        run: Arc<RunRecord>,
+        grants: Grants,
+        present: BTreeMap<String, PresentBindings>,
+        key: Arc<str>,
+    ) -> Self {
+        Self { run, grants, present, key, target_digest: OnceLock::new() }
     }
 
     /// Returns the digest of the question whether a step may run a call. It covers the contract, the code, the files,
@@ -153,7 +160,7 @@ impl Approvals {
         let present = capability.and_then(|id| self.present.get(id));
         if let Some(present) = present.filter(|present| !present.callable.is_empty()) {
             former.push(digest_of(&covered));
-            covered["bindings"] = json!(present.callable);
+            covered["bindings"] = json!(digest_of(&json!([*self.key, present.callable])));
         }
         Digests { current: digest_of(&covered), former }
     }

@@ -50,6 +50,8 @@ pub struct Engine {
     pub(super) caller: Arc<dyn Caller>,
     pub(super) now: Clock,
     pub(super) conformance: Conformance,
+    /// Key of the digests of questions.
+    question_key: Arc<str>,
     plans: Arc<Plans>,
 }
 
@@ -85,7 +87,9 @@ impl Engine {
     /// Creates an engine that executes claimed runs of `store` through `caller`.
     pub fn new(store: Arc<dyn Store>, caller: Arc<dyn Caller>) -> Self {
         let now = || jiff::Timestamp::now().as_millisecond();
-        Self { store, caller, now: Arc::new(now), conformance: Conformance::default(), plans: Arc::default() }
+        let question_key = Arc::from("");
+        let conformance = Conformance::default();
+        Self { store, caller, now: Arc::new(now), conformance, question_key, plans: Arc::default() }
     }
 
     /// Replaces the clock for the times of steps.
@@ -99,6 +103,13 @@ impl Engine {
     #[must_use]
     pub fn with_conformance(mut self, conformance: Conformance) -> Self {
         self.conformance = conformance;
+        self
+    }
+
+    /// Replaces the key of the digests of questions, which all processes of a store share.
+    #[must_use]
+    pub fn with_question_key(mut self, key: String) -> Self {
+        self.question_key = key.into();
         self
     }
 
@@ -180,7 +191,10 @@ impl Engine {
             }
         }
         let present = self.present_bindings(&progress).await;
-        Ok(Ok(Scheduler { progress, approvals: Approvals::new(run, grants, present) }))
+        Ok(Ok(Scheduler {
+            progress,
+            approvals: Approvals::new(run, grants, present, Arc::clone(&self.question_key)),
+        }))
     }
 
     /// Returns what would execute each capability of a run now.

@@ -30,6 +30,8 @@ const UNIFIED_IDEOGRAPH: CodePointSetDataBorrowed<'static> = CodePointSetData::n
 
 /// Maximum number of combining characters on one base.
 const MAX_COMBINING: usize = 8;
+/// Maximum number of those that take a cell of their own.
+const MAX_WIDE: usize = 2;
 /// Maximum number of letters that are joined to one conjunct, without the first.
 const MAX_CONJUNCT: usize = 5;
 /// Maximum number of prepended marks of one character.
@@ -195,10 +197,12 @@ fn is_combined(c: char, before: &str, after: &str) -> bool {
         GraphemeClusterBreak::Extend | GraphemeClusterBreak::SpacingMark => {
             let marks = previous.clone().take(MAX_COMBINING).take_while(|c| is_extending(*c)).count();
             let base = previous.clone().nth(marks);
+            let wide = previous.clone().take(marks).filter(|c| is_wide_mark(*c)).count();
             let is_second_letter = is_letter_above(c) && previous.next().is_some_and(is_letter_above);
             marks < MAX_COMBINING
                 && base.is_some_and(|base| base != '\n')
                 && !is_second_letter
+                && (wide < MAX_WIDE || !is_wide_mark(c))
                 && !(is_virama(c) && viramas(before) >= MAX_CONJUNCT)
         }
         GraphemeClusterBreak::L | GraphemeClusterBreak::V | GraphemeClusterBreak::T => is_syllable(c, before),
@@ -223,6 +227,12 @@ fn is_extending(c: char) -> bool {
     let class = CLUSTER_BREAK.get(c);
     [GraphemeClusterBreak::Extend, GraphemeClusterBreak::SpacingMark, GraphemeClusterBreak::ZWJ]
         .contains(&class)
+}
+
+/// Returns whether a combining character takes a cell of its own; the voiced marks of halfwidth katakana do in most
+/// terminals.
+fn is_wide_mark(c: char) -> bool {
+    has_width(c) || matches!(c, '\u{ff9e}' | '\u{ff9f}')
 }
 
 /// Returns whether a character is a letter that is drawn above another one.
@@ -505,6 +515,7 @@ mod tests {
             "Tiê\u{301}ng",
             "👍🏽👩🏿",
             "กำ",
+            "ｶ\u{ff9e}",
             "\u{600}1",
             "a\u{363}b\u{364}",
             &conjunct,
@@ -516,6 +527,7 @@ mod tests {
         for text in [
             format!("e{}", long("\u{301}")),
             format!("e{}", long("\u{e33}")),
+            "ｶ\u{ff9e}\u{ff9e}\u{ff9e}".to_owned(),
             "\u{301}".to_owned(),
             "a\n\u{301}".to_owned(),
             "a\u{363}\u{364}".to_owned(),

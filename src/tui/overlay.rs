@@ -173,16 +173,17 @@ pub fn centered(area: Rect, width: u16, height: u16) -> Rect {
     Rect::new(area.x + (area.width - width) / 2, area.y + (area.height - height) / 2, width, height)
 }
 
-/// Clears cells to the overlay's background; also clears a wide character that extends into the area from the left.
+/// Clears cells to the overlay's background; also clears wide characters that extend into the area from the left.
 pub fn clear(area: Rect, painter: &mut Painter<'_>) {
     let area = area.intersection(painter.buf.area);
     let ground = painter.theme.style(Role::Base).patch(painter.theme.style(Role::Overlay));
     for y in area.top()..area.bottom() {
-        if area.x > painter.buf.area.x
-            && let Some(left) = painter.buf.cell_mut((area.x - 1, y))
-            && left.symbol().width() > 1
-        {
-            left.set_symbol(" ");
+        for x in painter.buf.area.x..area.x {
+            if let Some(left) = painter.buf.cell_mut((x, y))
+                && left.symbol().width() > usize::from(area.x - x)
+            {
+                left.set_symbol(" ");
+            }
         }
         for x in area.left()..area.right() {
             if let Some(cell) = painter.buf.cell_mut((x, y)) {

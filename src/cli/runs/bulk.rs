@@ -311,6 +311,9 @@ fn set_digest<'s>(
     Digest::of(format!("{verdict}\n{}", lines.concat()).as_bytes()).to_string()
 }
 
+/// Maximum length of the inputs of a call in a list of decisions.
+const MAX_LISTED_INPUTS: usize = 2_000;
+
 /// Renders what would be decided, with the digest of each, and what would not.
 fn decisions(
     verdict: Verdict,
@@ -328,18 +331,27 @@ fn decisions(
             "  {}  {}  {}",
             status::short(&run.id.0),
             fit(&safe_text::line(run.title_or_skill()), 44, look.unicode),
-            safe_text::line(&preview.headline),
+            safe_text::exact(&preview.headline),
         );
         if !differs.is_empty() {
             let _ = writeln!(out, "      {differs}");
         }
+        for (label, text) in [("reason", &preview.why), ("binding", &preview.binding)] {
+            let _ = writeln!(out, "      {label} {}", safe_text::exact(text));
+        }
+        for fallback in &preview.fallbacks {
+            let _ = writeln!(out, "      or, if that fails, {}", safe_text::exact(fallback));
+        }
+        if !preview.inputs.is_null() {
+            let _ = writeln!(out, "      inputs {}", exact_inputs(&preview.inputs));
+        }
         let inputs = format!("step {}, inputs digest {}", preview.step, preview.inputs_digest);
         let _ = writeln!(out, "      {}", TextStyle::Muted.paint(&safe_text::line(&inputs), look.color));
         for file in &preview.files {
-            let _ = writeln!(out, "      file {}", safe_text::line(&file.text()));
+            let _ = writeln!(out, "      file {}", safe_text::exact(&file.text()));
         }
         if let Some(target) = &preview.target {
-            let _ = writeln!(out, "      attached to {}", safe_text::line(&target.text()));
+            let _ = writeln!(out, "      attached to {}", safe_text::exact(&target.text()));
         }
         if let Some(warning) = &preview.irreversible {
             let _ = writeln!(out, "      {}", TextStyle::Warn.paint(&safe_text::line(warning), look.color));
@@ -351,6 +363,17 @@ fn decisions(
     }
     let _ = writeln!(out, "digest: {digest}");
     out
+}
+
+/// Renders the inputs of a call as one line of JSON, truncated with the number of the omitted bytes.
+fn exact_inputs(inputs: &serde_json::Value) -> String {
+    let text = inputs.to_string();
+    match text.char_indices().nth(MAX_LISTED_INPUTS) {
+        Some((end, _)) => {
+            format!("{}… {} bytes more", safe_text::exact(&text[..end]), text.len() - end)
+        }
+        None => safe_text::exact(&text),
+    }
 }
 
 /// Renders the same as labeled lines.
