@@ -280,8 +280,15 @@ impl Drop for Batch<'_> {
     }
 }
 
-/// Classifies a link; returns `None` if it is broken or leads to any other file.
+/// Maximum number of components of the path of a link and of its target: the time to resolve it is their square.
+const MAX_LINK_COMPONENTS: usize = 128;
+
+/// Classifies a link; returns `None` if it is broken, has too many components, or leads to any other file.
 pub(super) fn link(path: &Path, fences: &[PathBuf]) -> Option<WalkEntry> {
+    let target = fs::read_link(path).ok()?;
+    if path.components().count() + target.components().count() > MAX_LINK_COMPONENTS {
+        return None;
+    }
     let real = path.canonicalize().ok()?;
     let inside = fences.iter().any(|fence| real.starts_with(fence));
     let (at, folder) = (path.to_owned(), real.is_dir());

@@ -39,7 +39,7 @@ const MAX_PREPENDED: usize = 3;
 /// Maximum number of joiners in one sequence of emoji.
 const MAX_JOINERS: usize = 3;
 /// Maximum number of joiners in [`NEAR`] bytes: terminals that do not join them draw each emoji.
-const MAX_NEAR_JOINERS: usize = 8;
+const MAX_NEAR_JOINERS: usize = 16;
 const NEAR: usize = 256;
 
 /// Makes one line safe: line breaks and tabs become spaces.
@@ -172,17 +172,24 @@ fn joins_emoji(before: &str, after: &str) -> bool {
 
 /// Returns whether another joiner in a sequence of emoji is one of few.
 fn has_few_joiners(before: &str) -> bool {
-    let is_of_sequence = |c: &char| {
-        PICTOGRAPHIC.contains(*c) || SKIN_TONE.contains(*c) || matches!(c, '\u{fe0f}' | '\u{200d}')
-    };
-    let sequence = before.chars().rev().take_while(is_of_sequence).take(MAX_JOINERS * 4);
+    let (mut joiners, mut has_emoji) = (0, false);
+    for c in before.chars().rev().take((MAX_JOINERS + 1) * 4) {
+        if c == '\u{200d}' {
+            joiners += 1;
+            has_emoji = false;
+        } else if has_emoji || !(PICTOGRAPHIC.contains(c) || SKIN_TONE.contains(c) || c == '\u{fe0f}') {
+            // The emoji before is not joined.
+            break;
+        } else {
+            has_emoji = PICTOGRAPHIC.contains(c);
+        }
+    }
     let mut start = before.len().saturating_sub(NEAR);
     while !before.is_char_boundary(start) {
         start += 1;
     }
-    let joiners = |chars: &mut dyn Iterator<Item = char>| chars.filter(|c| *c == '\u{200d}').count();
-    joiners(&mut sequence.into_iter()) < MAX_JOINERS
-        && joiners(&mut slice(before, start..).chars()) < MAX_NEAR_JOINERS
+    let near = slice(before, start..).chars().filter(|c| *c == '\u{200d}').count();
+    joiners < MAX_JOINERS && near < MAX_NEAR_JOINERS
 }
 
 /// Returns whether a character is drawn: as a character of its own, or together with the ones before it. Terminals draw
@@ -198,9 +205,9 @@ fn is_combined(c: char, before: &str, after: &str) -> bool {
             let marks = previous.clone().take(MAX_COMBINING).take_while(|c| is_extending(*c)).count();
             let base = previous.clone().nth(marks);
             let wide = previous.clone().take(marks).filter(|c| is_wide_mark(*c)).count();
-            let is_second_letter = is_letter_above(c) && previous.next().is_some_and(is_letter_above);
+            let is_second_letter = is_letter_above(c) && previous.take(marks).any(is_letter_above);
             marks < MAX_COMBINING
-                && base.is_some_and(|base| base != '\n')
+                && base.is_some_and(|base| !base.is_whitespace())
                 && !is_second_letter
                 && (wide < MAX_WIDE || !is_wide_mark(c))
                 && !(is_virama(c) && viramas(before) >= MAX_CONJUNCT)
@@ -515,6 +522,7 @@ mod tests {
             "Tiê\u{301}ng",
             "👍🏽👩🏿",
             "กำ",
+            &"👨\u{200d}👩\u{200d}👧\u{200d}👦".repeat(3),
             "ｶ\u{ff9e}",
             "\u{600}1",
             "a\u{363}b\u{364}",
@@ -544,7 +552,9 @@ mod tests {
             "pay\u{d4e}".to_owned(),
             "pay\u{605} ".to_owned(),
             "👨\u{200d}👩\u{200d}👧\u{200d}👦\u{200d}👦".to_owned(),
-            long("👩\u{200d}💻 "),
+            "👩\u{200d}💻 ".repeat(17),
+            "a \u{301}".to_owned(),
+            "a\u{363}\u{301}\u{364}".to_owned(),
         ] {
             assert!(line(&text).contains("⟨U+"), "{text:?} became {:?}", line(&text));
         }
