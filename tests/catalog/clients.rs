@@ -1038,7 +1038,7 @@ async fn assumptions_are_not_reported_as_facts() {
     }
     let deep = &of("claude-code").checks[1];
     let help = deep.help.as_deref().unwrap();
-    assert!(help.contains("`skills list --client claude-code`"), "{help}");
+    assert!(help.contains("~/.claude/skills"), "{help}");
     let far = scene.core_at_root("repo/far/in").await;
     let report = why(&far, &WhyRequest { skill_id: "deep".to_owned(), ..WhyRequest::default() }).await;
     assert_eq!(
