@@ -425,7 +425,7 @@ impl LintReport {
 /// Maximum number of unknown names of a skill for which similar ones are suggested.
 const MAX_SUGGESTED_NAMES: usize = 20;
 /// Maximum number of comparisons of an unknown name with a known one, of all checked skills.
-const MAX_COMPARISONS: usize = 200_000_000;
+const MAX_COMPARISONS: usize = 60_000_000;
 
 /// What the neighboring bundles define that a bundle may refer to.
 #[derive(Debug, Default)]

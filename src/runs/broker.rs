@@ -308,10 +308,7 @@ impl Caller for Broker {
         if let Some((key, digest)) = definition_pin(&catalog, &capability.id)
             && launched.get(&key).is_some_and(|before| *before != digest)
         {
-            what.push(format!(
-                "the definition of {key} changed since the launch (the run keeps the one that it was launched \
-                    with)"
-            ));
+            what.push(format!("the definition of {key} changed since the launch"));
             now.insert(key, digest);
         }
         let called = || decision.chain.iter().filter(|choice| choice.obstacle.is_none());
