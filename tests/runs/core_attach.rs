@@ -166,7 +166,7 @@ async fn every_kind_of_target_is_passed() {
     };
     assert!(missing("task", "task:T-2").await.contains("done"));
     assert!(missing("artifact", "../elsewhere/secret.txt").await.contains("outside"));
-    assert!(missing("transcript", "session:123").await.contains("session `123` not found"));
+    assert!(missing("transcript", "session:none").await.contains("session `none` not found"));
     assert!(missing("output", &format!("{id}/book")).await.contains("available: add"));
     assert!(missing("output", &id).await.contains("no outputs yet"));
 }
