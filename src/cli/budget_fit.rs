@@ -148,7 +148,10 @@ fn client(out: &mut String, client: &FittedClient, is_applicable: bool, plain: b
     }
     let levels: Vec<String> =
         client.levels.iter().map(|(level, skills)| format!("{skills} {}", label(*level))).collect();
-    let _ = writeln!(out, "  {} {}", head("skills"), levels.join(", "));
+    // Its list may have only its own skills.
+    let levels =
+        if levels.is_empty() { "none of the catalog is listed".to_owned() } else { levels.join(", ") };
+    let _ = writeln!(out, "  {} {levels}", head("skills"));
     if let Some(overrides) = client.overrides.as_ref().filter(|_| is_applicable) {
         let _ = writeln!(
             out,

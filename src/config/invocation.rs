@@ -39,6 +39,12 @@ impl Invocation {
         self.0.iter().any(|option| option == "--connect")
     }
 
+    /// Returns whether only the shipped skills are used.
+    #[must_use]
+    pub fn is_demo(&self) -> bool {
+        self.0.iter().any(|option| option == "--demo")
+    }
+
     /// Returns a command line of these words.
     pub fn line(&self, words: &[&str]) -> String {
         let all = self.0.iter().map(String::as_str).chain(words.iter().copied());

@@ -41,7 +41,7 @@ impl RunColumn {
         self.into()
     }
 
-    /// Returns whether cells are right-aligned, because their numbers are compared.
+    /// Returns whether cells are right-aligned in the workbench, because their numbers are compared.
     pub fn is_numeric(self) -> bool {
         matches!(self, Self::Since | Self::Age)
     }

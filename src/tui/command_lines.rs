@@ -15,6 +15,11 @@ impl CommandLines {
         Self { invocation, is_private }
     }
 
+    /// Returns whether the skills are the shipped ones, which cannot be changed.
+    pub fn is_demo(&self) -> bool {
+        self.invocation.is_demo()
+    }
+
     /// Returns a command line that has the same effect elsewhere; `None` if it refers to a store that no other process
     /// can access.
     pub fn completed(&self, line: &str) -> Option<String> {

@@ -166,7 +166,7 @@ async fn every_kind_of_target_is_passed() {
     };
     assert!(missing("task", "task:T-2").await.contains("done"));
     assert!(missing("artifact", "../elsewhere/secret.txt").await.contains("outside"));
-    assert!(missing("transcript", "session:1").await.contains("session `1` not found"));
+    assert!(missing("transcript", "session:none").await.contains("session `none` not found"));
     assert!(missing("output", &format!("{id}/book")).await.contains("available: add"));
     assert!(missing("output", &id).await.contains("no outputs yet"));
 }
@@ -495,7 +495,7 @@ async fn untrusted_parts_of_a_contract_are_reported() {
     let mut place = TestHome::new();
     write_routes(&place);
     for (trusted, what) in [
-        (["nest", "route"], "the definition of capability:test."),
+        (["nest", "route"], "the definition of the capability `test."),
         (["nest", "ledger"], "route is not trusted"),
     ] {
         place.config.trust = trusted.iter().map(|id| place.path(&format!("skills/{id}"))).collect();

@@ -832,16 +832,20 @@ fn argument_message(place: &str, error: &str) -> String {
             value.map_or(other, |value| value.trim_matches('`'))
         }
     };
+    let subject = if place == "." { "the request".to_owned() } else { format!("`{place}`") };
+    let is_unsigned = matches!(expected, "usize" | "u8" | "u16" | "u32" | "u64");
+    // The type of an argument does not tell whether 0 is allowed.
+    if is_unsigned && actual.starts_with('-') {
+        return format!("{subject} is {actual}; negative numbers are not allowed");
+    }
     let expected = match expected {
-        "usize" | "u8" | "u16" | "u32" | "u64" => "an integer of 0 or more",
-        "isize" | "i8" | "i16" | "i32" | "i64" => "an integer",
+        "usize" | "u8" | "u16" | "u32" | "u64" | "isize" | "i8" | "i16" | "i32" | "i64" => "an integer",
         "f32" | "f64" => "a number",
         "a boolean" => "true or false",
         "a sequence" => "a list",
         "a map" => "an object",
         other => other.strip_prefix("struct ").map_or(other, |_| "an object"),
     };
-    let subject = if place == "." { "the request".to_owned() } else { format!("`{place}`") };
     format!("{subject} is {actual}; expected {expected}")
 }
 

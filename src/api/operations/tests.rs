@@ -94,7 +94,7 @@ fn invalid_arguments_name_their_location() {
         assert_eq!(error.message, format!("`limit`: {limit} is out of range; allowed: 1 to 1000"));
     }
     let error = read::<crate::LintFilter>(json!({ "limit": -1 })).unwrap_err();
-    assert_eq!(error.message, "`limit` is -1; expected an integer of 0 or more");
+    assert_eq!(error.message, "`limit` is -1; negative numbers are not allowed");
     let error = read::<arguments::RunArguments>(json!({ "run_id": "a", "force": true })).unwrap_err();
     assert!(error.message.contains("force"), "{error}");
 }
@@ -122,7 +122,7 @@ fn remote_callers_cannot_name_paths_of_the_server() {
 fn a_wrong_argument_is_named_with_what_is_expected() {
     let message = |place: &str, error: &str| argument_message(place, error);
     let integer = message("limit", "invalid type: string \"a, expected b\", expected u32");
-    assert_eq!(integer, "`limit` is \"a, expected b\"; expected an integer of 0 or more");
+    assert_eq!(integer, "`limit` is \"a, expected b\"; expected an integer");
     let list = message("skills", "invalid type: map, expected a sequence");
     assert_eq!(list, "`skills` is an object; expected a list");
     assert_eq!(
@@ -131,7 +131,7 @@ fn a_wrong_argument_is_named_with_what_is_expected() {
     );
     assert_eq!(
         message("wait_ms", "invalid value: integer `-1`, expected u64"),
-        "`wait_ms` is -1; expected an integer of 0 or more"
+        "`wait_ms` is -1; negative numbers are not allowed"
     );
     assert_eq!(
         message("by", "invalid type: boolean `true`, expected a string"),

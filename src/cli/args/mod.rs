@@ -67,7 +67,7 @@ Exit codes:
   1   findings, no skill fits, a metric got worse, or a run failed or was denied
   2   invalid usage or configuration
   3   not found
-  4   refused: invalid state, not trusted, or forbidden by policy
+  4   refused: not trusted, forbidden, invalid state, unusable file or folder
   5   waiting for approval or a signal, or paused until it is resumed
   69  the service (--connect) is unreachable or starting; serve: address in use
   70  internal error, or the run store is unusable

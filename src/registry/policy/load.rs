@@ -160,7 +160,7 @@ pub fn parse(file: &Path, text: &str, home: &Path) -> Result<Policy, PolicyError
             Some((raw_message, known)) => (raw_message, format!("allowed: {known}")),
             None if raw_message.contains("duplicate") => (raw_message, "each key is allowed once".to_owned()),
             None if is_in_approvals(text, at.line()) => (raw_message, APPROVALS.to_owned()),
-            None if raw_message.contains("missing") || at.line() <= 1 => {
+            None if raw_message.contains("missing") || is_at_top(text, at) => {
                 (raw_message, format!("allowed: {EFFECTS}"))
             }
             None => (raw_message, KEYS.to_owned()),
@@ -201,6 +201,13 @@ fn is_in_approvals(text: &str, line: u64) -> bool {
     let before = text.lines().take(usize::try_from(line).unwrap_or(0));
     let top = before.filter(|line| line.starts_with(|c: char| c.is_ascii_alphabetic())).last();
     top.is_some_and(|line| line.starts_with("approvals:"))
+}
+
+/// Returns whether a position is outside the lists of rules, as far as the first line tells.
+fn is_at_top(text: &str, at: Location) -> bool {
+    let column = usize::try_from(at.column()).unwrap_or(usize::MAX);
+    let mut before = text.chars().take(column.saturating_sub(1));
+    at.line() <= 1 && !before.any(|letter| letter == '[')
 }
 
 fn checked(
@@ -367,6 +374,7 @@ mod tests {
             "deny:\n  - {reason: because}\n",
             "deny:\n  - {id: ''}\n",
             "deny: all\n",
+            "deny: [tool-a]\n",
             "prefer:\n  - {id: a, by: 3}\n",
             "prefer:\n  - id: a\n    by: much\n",
             "deny:\n  - id: a\n    by: 0.1\n",

@@ -1,14 +1,15 @@
 //! Copies the store of a file into another one, in one transaction of the latter.
 
+use skills_base::number::counted;
 use tokio::sync::mpsc::Receiver;
 
 use super::{Tx, failed};
 use crate::sqlite::{Batch, Source};
 use crate::{StoreError, TableRows};
 
-/// Tables that must be empty in a store that another one is copied into.
+/// Tables that must be empty in a store that another one is copied into, with the noun for a row.
 const RECORDS: [(&str, &str); 3] =
-    [("runs", "runs"), ("sessions", "sessions"), ("documents", "saved documents")];
+    [("runs", "run"), ("sessions", "session"), ("documents", "saved document")];
 
 /// The table whose existing rows are kept: a server store has audit anchors of several machines.
 const MERGED: &str = "audit_anchors";
@@ -86,7 +87,7 @@ async fn ensure_empty<T: Tx>(tx: &T, place: &str) -> Result<(), StoreError> {
     for (table, what) in RECORDS {
         let rows = count(tx, table).await?;
         if rows > 0 {
-            return Err(StoreError::NotEmpty { place: place.to_owned(), found: format!("{rows} {what}") });
+            return Err(StoreError::NotEmpty { place: place.to_owned(), found: counted(rows, what) });
         }
     }
     Ok(())

@@ -71,7 +71,7 @@ impl CapabilityServices {
     ) -> Option<String> {
         // Definitions decide about approvals, gates and default inputs.
         let (place, read) = capabilities.source(&capability.location)?;
-        let what = format!("the definition of capability:{}", capability.id);
+        let what = format!("the definition of the capability `{}`", capability.id);
         let name = trust_name(catalog, place.root());
         let why = self.trust.refusal_of(place.root(), &read, &what, &name)?;
         let state = self.trust.state(place.root());

@@ -289,7 +289,7 @@ impl Plans {
         for id in plan.capabilities.keys() {
             let Some(capability) = capabilities.capability(id).filter(|found| plan.calls_capability(found))
             else {
-                return changed(format!("the definition of capability:{id}"));
+                return changed(format!("the definition of the capability `{id}`"));
             };
             if let Some(why) = self.services.definition_refusal(&capabilities, &catalog, capability) {
                 return Err(Error::new(Code::Untrusted, why));

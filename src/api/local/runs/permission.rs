@@ -343,7 +343,9 @@ impl Permissions {
         let catalog = self.registry.snapshot();
         for (id, folder) in &definitions {
             let name = trust_name(&catalog, folder);
-            if let Some(why) = self.refusal(folder, &format!("the definition of capability:{id}"), &name) {
+            if let Some(why) =
+                self.refusal(folder, &format!("the definition of the capability `{id}`"), &name)
+            {
                 return Err(Error::new(Code::Untrusted, why));
             }
         }
@@ -399,7 +401,7 @@ impl Permissions {
                 None if subjects.iter().all(is_shipped) => {}
                 None => {
                     let message = format!(
-                        "capability:{id} no longer has a definition, so its approvals and gates are unknown; restore the \
+                        "the capability `{id}` no longer has a definition, so its approvals and gates are unknown; restore the \
                             definition, or launch again"
                     );
                     return Err(Error::new(Code::Untrusted, message));

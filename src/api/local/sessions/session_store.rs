@@ -176,7 +176,7 @@ async fn read(
 /// Finds a session by its id, or a prefix or suffix of it. A session that the caller may not use is not found.
 ///
 /// # Errors
-/// Returns `not_found`, or `invalid_request` if several match.
+/// Returns `not_found`, also for an abbreviation that is too short, or `invalid_request` if several match.
 pub(in crate::local) async fn find(
     database: &dyn Sessions,
     transcripts: &Transcripts,
@@ -195,6 +195,9 @@ pub(in crate::local) async fn find(
 }
 
 /// Like [`find`], but returns the complete id and does not read the session.
+///
+/// # Errors
+/// Returns `not_found`, also for an abbreviation that is too short, or `invalid_request` if several match.
 pub(super) async fn find_id(
     database: &dyn Sessions,
     access: &SessionAccess,
@@ -204,8 +207,9 @@ pub(super) async fn find_id(
     if let Some(at) = found.iter().position(|id| id == requested) {
         return Ok(found.swap_remove(at));
     }
-    if requested.len() < MIN_COUNT {
-        found.clear();
+    if requested.chars().count() < MIN_COUNT {
+        let message = format!("session id `{requested}` is too short: at least {MIN_COUNT} characters");
+        return Err(Error::new(Code::NotFound, message));
     }
     match found.len() {
         1 => Ok(found.swap_remove(0)),

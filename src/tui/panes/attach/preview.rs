@@ -492,11 +492,26 @@ fn push_row(row: &str, continues: bool, width: u16, out: &mut Vec<RichLine>) {
     for (number, line) in (1..).zip(lines) {
         let is_continued = continues || number < count;
         let available = if is_continued { available } else { width };
+        let joint = word_joint(line.trim_start()).filter(|_| cells(&line) > available);
+        let available = if joint.is_some() { width.saturating_sub(CONTINUED_WIDTH + 1) } else { available };
         let mut parts = break_code(&[Seg::new(line, Role::Text)], available);
+        if let Some((end, begin)) = joint {
+            parts.iter_mut().rev().skip(1).for_each(|part| part.push(Seg::new(end, Role::Text)));
+            parts.iter_mut().skip(1).for_each(|part| part.insert(0, Seg::new(begin, Role::Text)));
+        }
         if let Some(last) = parts.last_mut().filter(|_| is_continued) {
             last.push(Seg::new(" \\", Role::Text));
         }
         out.extend(parts.into_iter().map(RichLine::from_segs));
+    }
+}
+
+/// Returns what ends a row and begins the next one where a word is broken, so that the shell joins both; `None` for
+/// several words, and for one that is not quoted as a whole.
+fn word_joint(word: &str) -> Option<(&'static str, &'static str)> {
+    match word.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')) {
+        Some(quoted) => (!quoted.contains('\'')).then_some(("'\\", "'")),
+        None => (!word.contains([' ', '\'', '"', '\\'])).then_some(("\\", "")),
     }
 }
 
@@ -559,6 +574,17 @@ mod tests {
         for width in 8..60 {
             let lines = command_lines(command, width);
             assert!(lines.iter().all(|line| line.width() <= usize::from(width)), "{width}");
+        }
+    }
+
+    #[test]
+    fn a_broken_word_is_joined_by_the_shell() {
+        let command = "curl http://127.0.0.1:8080/v1/skills/log-digest/attach -d '{\"a\":\"b c d e f g h\"}'";
+        for width in 12..60 {
+            let rows: Vec<String> = command_lines(command, width).iter().map(RichLine::plain_text).collect();
+            assert!(rows.iter().all(|row| cells(row) <= width), "{rows:?}");
+            let joined = rows.join("\n").replace("'\\\n'", "").replace(" \\\n  ", " ").replace("\\\n", "");
+            assert_eq!(joined, command, "{width}");
         }
     }
 }

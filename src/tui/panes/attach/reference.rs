@@ -218,7 +218,7 @@ fn example(target: Option<AttachTarget>) -> &'static str {
         Some(AttachTarget::Run) => "a run's id",
         Some(AttachTarget::Output) => "RUN/STEP",
         Some(AttachTarget::Transcript) => "session:ID",
-        Some(AttachTarget::Artifact) => "artifact:DIGEST, skill:ID/PATH or a file's path",
+        Some(AttachTarget::Artifact) => "artifact:DIGEST, skill:ID/PATH or FILE",
         None => "select a target first",
     }
 }

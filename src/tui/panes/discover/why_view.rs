@@ -449,7 +449,9 @@ pub(crate) fn draw_differences(
         painter.put_cut(column.x, y, &difference.label, Role::Text, label);
         painter.right(end, y, &signed(difference.value, painter.glyphs), Role::Text);
         bars::difference(painter, end + 2, y, half, scale, difference.value);
-        let available = column.right().saturating_sub(end + 2 * half + 4);
+        // To the right of the center, a negative difference has no bar.
+        let bar_end = if difference.value < 0.0 { end + half + 3 } else { end + 2 * half + 3 };
+        let available = column.right().saturating_sub(bar_end + 1);
         let reason = difference.reason.text(&other, available, painter.glyphs.ellipsis);
         painter.right(column.right(), y, &reason, Role::Muted);
     }

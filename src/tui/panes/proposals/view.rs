@@ -66,12 +66,19 @@ fn draw_empty(error: Option<&Error>, is_read: bool, area: Rect, buf: &mut Buffer
     };
     let mut texts = vec![(message, role)];
     if is_read && error.is_none() {
-        let how = "A proposal is a change to a skill that waits for approval. Agents create proposals with the MCP tool \
-            propose_skill_update, people with the command below; drafts (w in Browse) of skills whose file \
-            you cannot write become proposals. Shipped skills cannot be changed.";
-        texts.push((how.to_owned(), Role::Muted));
-        let command = "skills propose SKILL --diff change.diff --justification \"why\"";
-        texts.push((cx.commands.completed(command).unwrap_or_default(), Role::Text));
+        // With --demo, every skill is a shipped one.
+        let is_demo = cx.commands.is_demo();
+        let command = if is_demo { "skills propose" } else { "the command below" };
+        let how = format!(
+            "A proposal is a change to a skill that waits for approval. Agents create proposals with the MCP tool \
+            propose_skill_update, people with {command}; drafts (w in Browse) of skills whose file you cannot write \
+            become proposals. Shipped skills cannot be changed."
+        );
+        texts.push((how, Role::Muted));
+        if !is_demo {
+            let command = "skills propose SKILL --diff change.diff --justification \"why\"";
+            texts.push((cx.commands.completed(command).unwrap_or_default(), Role::Text));
+        }
     }
     let width = area.width.saturating_sub(6).min(84);
     let mut y = area.y + 2;

@@ -40,7 +40,10 @@ pub(super) fn draw(composed: &ComposedView, area: Rect, painter: &mut Painter<'_
     for (head, why) in fitting(&rows, visible_rows, painter.commands) {
         let at = painter.put_cut(area.x + 4, y, &head, Role::Warning, available);
         let left = area.right().saturating_sub(at + 1);
-        painter.put_cut(at, y, &shown(&why), Role::Muted, left);
+        let why = shown(&why);
+        // Without the setting that hides them, if that would be cut.
+        let is_long = why.starts_with("user-only: ") && cells(&why) > left;
+        painter.put_cut(at, y, if is_long { "user-only" } else { &why }, Role::Muted, left);
         y += 1;
     }
     y

@@ -118,7 +118,8 @@ fn listed_as(state: &SessionState, skill: &str, glyphs: &Glyphs) -> CatalogCost 
     let entry = entry.map(|(part, size)| (size, call.of(part).trim_end().to_owned()));
     let (all, size) = (entries().count(), composed.size.l1);
     let mut facts = vec![
-        format!("all {}: {} tok  {}", count(all), token_count(size.count(), glyphs), byte_size(size.bytes)),
+        format!("all {}: {} tok", count(all), token_count(size.count(), glyphs)),
+        byte_size(size.bytes),
         who,
         "tokens: o200k".to_owned(),
     ];
