@@ -333,7 +333,8 @@ fn decisions(
         if !differs.is_empty() {
             let _ = writeln!(out, "      {differs}");
         }
-        let inputs = format!("step {}, inputs digest {}", preview.step, preview.inputs_digest);
+        let inputs =
+            format!("{}, inputs digest {}", status::approval_phrase(&preview.step), preview.inputs_digest);
         let _ = writeln!(out, "      {}", TextStyle::Muted.paint(&safe_text::line(&inputs), look.color));
         for file in &preview.files {
             let _ = writeln!(out, "      file {}", safe_text::line(&file.text()));
