@@ -111,7 +111,7 @@ fn on_run(list: &RunList, detail: &DetailState, in_list: bool) -> Vec<PaneComman
         out.push(PaneCommand::shown(Action::Back, back));
     }
     let one_only = has_marks.then(|| one_run_only(list));
-    let assign = none.clone().or(one_only.clone()).or(ended(run));
+    let assign = none.clone().or(one_only.clone());
     out.push(PaneCommand { blocked: assign, ..PaneCommand::hidden(Action::Assign, "assign") });
     out.push(with_run(PaneCommand::shown(Action::Read, "zoom")));
     let compare = comparable(list, detail, !in_list).err();
@@ -182,11 +182,8 @@ fn on_board(board: &BoardState, list: &RunList, detail: &DetailState) -> Vec<Pan
     out.push(PaneCommand::shown(Action::ZoomOut, "longer period"));
     out.push(PaneCommand::shown(Action::Filter, "filter"));
     out.push(PaneCommand::shown(Action::Back, "list"));
-    out.push(PaneCommand {
-        blocked: none.clone().or(ended(run)),
-        ..PaneCommand::hidden(Action::Assign, "assign")
-    });
     for (action, label) in [
+        (Action::Assign, "assign"),
         (Action::Read, "zoom"),
         (Action::AttachThis, "attach"),
         (Action::Copy, "copy"),
@@ -205,11 +202,6 @@ fn on_board(board: &BoardState, list: &RunList, detail: &DetailState) -> Vec<Pan
         }
     }
     out
-}
-
-/// Returns why a run that has ended cannot be assigned.
-fn ended(run: Option<&RunRecord>) -> Option<String> {
-    run.filter(|run| run.state.is_terminal()).map(|_| "cannot assign this run: it has ended".to_owned())
 }
 
 /// Returns the command that an action sends to marked runs.
