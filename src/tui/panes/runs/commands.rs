@@ -124,7 +124,8 @@ fn on_run(list: &RunList, detail: &DetailState, in_list: bool) -> Vec<PaneComman
             out.push(with_run(PaneCommand::hidden(Action::MarkAll, "mark all")));
         }
         out.push(PaneCommand::hidden(Action::SaveView, "save view"));
-        out.push(with_run(PaneCommand::hidden(Action::AddTerm, "add to filter")));
+        let no_term = none.clone().filter(|_| list.drawn.terms.is_empty());
+        out.push(PaneCommand { blocked: no_term, ..PaneCommand::hidden(Action::AddTerm, "add to filter") });
         out.push(PaneCommand::hidden(Action::SortRuns, "sort"));
         out.extend([Action::NextTab, Action::PreviousTab].map(|a| PaneCommand::hidden(a, "view")));
         out.extend(
