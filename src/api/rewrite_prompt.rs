@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::DraftShown;
+use skills_base::number::counted;
 use skills_base::text::collapse_whitespace;
 use skills_discovery::{Case, Document, Expect, Outcome, Router, is_held_out};
 use skills_skill::SkillId;
@@ -13,17 +14,18 @@ const MAX_QUERIES: usize = 30;
 /// Maximum number of neighboring skills.
 const MAX_NEIGHBORS: usize = 6;
 
-/// Writes the prompt. `outcomes` are those of `router`, in which `document` is the draft. Held-out queries are omitted,
-/// so that they can judge the result.
+/// Writes the prompt. `outcomes` are those of `router`, in which `document` is the draft; `present` is the description in
+/// the file. Held-out queries are omitted, so that they can judge the result.
 pub fn prompt(
     router: &Router,
     document: &Document,
+    present: &str,
     cases: &[Case],
     outcomes: &[Outcome],
     shown: &[DraftShown],
 ) -> String {
     let queries = Queries::of(&document.id, cases, outcomes);
-    let mut out = introduction(document);
+    let mut out = introduction(document, present);
     let first = |id: Option<&SkillId>| id.map_or_else(|| "no result".to_owned(), |id| format!("`{id}`"));
     let missed =
         queries.missed.iter().map(|(query, winner)| format!("“{query}” (first now: {})", first(*winner)));
@@ -99,19 +101,21 @@ impl<'a> Queries<'a> {
     }
 }
 
-fn introduction(document: &Document) -> String {
+fn introduction(document: &Document, present: &str) -> String {
+    let is_draft = document.description.trim() != present.trim();
+    let title = if is_draft { "Draft of the description" } else { "Current description" };
     let mut out = format!(
         "Rewrite the description of the skill `{}`. A router and the models of several clients select the skill by this \
-         text alone.\n\nCurrent description ({} characters):\n\n> {}\n",
+         text alone.\n\n{title} ({}):\n\n> {}\n",
         document.id,
-        document.description.chars().count(),
+        counted(document.description.chars().count(), "character"),
         collapse_whitespace(&document.description)
     );
     if let Some(text) = document.when_to_use.as_deref().filter(|text| !text.trim().is_empty()) {
         let _ = writeln!(
             out,
-            "\nClaude Code appends the field `when_to_use` ({} characters), which stays unchanged:\n\n> {}",
-            text.chars().count(),
+            "\nClaude Code appends the field `when_to_use` ({}), which stays unchanged:\n\n> {}",
+            counted(text.chars().count(), "character"),
             collapse_whitespace(text)
         );
     }
@@ -191,7 +195,7 @@ mod tests {
             dropped: None,
             assumed: false,
         }];
-        let text = prompt(&router, &own, &cases, &outcomes, &cut);
+        let text = prompt(&router, &own, &own.description, &cases, &outcomes, &cut);
         let (held_out, usable): (Vec<&Case>, Vec<&Case>) =
             cases.iter().partition(|case| is_held_out(&case.query));
         assert!(!held_out.is_empty() && !usable.is_empty());

@@ -5,7 +5,7 @@ use std::borrow::Borrow;
 use crate::Deadline;
 use skills_base::duration::age;
 use skills_config::{RunColumn, RunSort};
-use skills_model::RunState;
+use skills_model::{RunState, step_label};
 use skills_store::{RunRecord, WorkerId};
 
 /// A value by which a column is sorted.
@@ -24,7 +24,7 @@ pub fn run_cell(column: RunColumn, run: &RunRecord, now_ms: i64) -> String {
         RunColumn::Skill => run.skill_id.clone(),
         RunColumn::Id => run.id.0.clone(),
         RunColumn::Progress => format!("{}/{}", run.progress.0, run.progress.1),
-        RunColumn::Step => run.step.clone().unwrap_or_default(),
+        RunColumn::Step => run.step.as_deref().map(step_label).unwrap_or_default().to_owned(),
         RunColumn::Error => {
             let notes: Vec<String> = run.wait_notes().collect();
             if notes.is_empty() { run.failure().unwrap_or_default() } else { notes.join(", ") }

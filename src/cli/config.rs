@@ -113,9 +113,9 @@ fn edit(cx: &mut Context) -> Result<Exit, Failure> {
     let file = usual.dirs.config_file();
     if !file.exists() {
         let folder = file.parent().unwrap_or(&usual.dirs.config);
-        private_files::create_folder(folder).map_err(|e| Failure::file(folder, &e))?;
+        private_files::create_folder(folder).map_err(|e| Failure::written_file(folder, &e))?;
         private_files::replace(&file, skills_config::TEMPLATE.as_bytes())
-            .map_err(|e| Failure::file(&file, &e))?;
+            .map_err(|e| Failure::written_file(&file, &e))?;
     }
     let editor = cx.config().ok().and_then(|config| config.editor).or(usual.editor);
     let editor = editor.unwrap_or_else(|| "vi".to_owned());

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::Context;
+use super::args::Global;
 use super::context::connect;
 use super::dialog::{capitalized, clean, sentences};
 use super::failure::{Exit, Failure};
@@ -42,7 +43,8 @@ pub async fn run(cx: &mut Context) -> Result<Exit, Failure> {
     }
     let look = TerminalCaps { width: stdout_caps(true).width, ..cx.out.look };
     checks.extend(terminal(look, std::env::var("TERM").ok().as_deref(), colors().as_deref()));
-    let called = invocation(&cx.global, None);
+    // The checks are about this machine, even with --connect.
+    let called = invocation(&Global { connect: None, api_key_file: None, ..cx.global.clone() }, None);
     for check in &mut checks {
         check.found = called.completed_in(&check.found);
         check.advice = check.advice.take().map(|advice| called.completed_in(&advice));

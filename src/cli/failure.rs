@@ -95,13 +95,22 @@ impl Failure {
 
     /// Creates an error for a file that cannot be read: missing (exit code 3), or not accessible (exit code 4).
     pub fn file(path: &std::path::Path, error: &io::Error) -> Self {
-        let code = match error.kind() {
-            io::ErrorKind::NotFound => Code::NotFound,
-            io::ErrorKind::PermissionDenied => Code::Forbidden,
-            _ => Code::InvalidRequest,
-        };
         let reason = skills_base::files::io_reason(error);
-        Self::Core(Error::new(code, format!("cannot read `{}`: {reason}", path.display())))
+        Self::Core(Error::new(code_of(error), format!("cannot read `{}`: {reason}", path.display())))
+    }
+
+    /// Creates an error for a file that cannot be written, with the same exit codes.
+    pub fn written_file(path: &std::path::Path, error: &io::Error) -> Self {
+        Self::Core(Error::new(code_of(error), skills_base::files::write_failure(path, error)))
+    }
+}
+
+/// Returns the code of an error about a file.
+fn code_of(error: &io::Error) -> Code {
+    match error.kind() {
+        io::ErrorKind::NotFound => Code::NotFound,
+        io::ErrorKind::PermissionDenied => Code::Forbidden,
+        _ => Code::InvalidRequest,
     }
 }
 

@@ -96,7 +96,7 @@ fn fails(report: &LintReport, deny: Deny) -> bool {
 fn write_baseline(report: &LintReport, file: &Path, folder: &Path) -> Result<(), Failure> {
     let json = serde_json::to_string_pretty(&LintBaseline::of(report, folder));
     let json = json.map_err(|error| Failure::usage(error.to_string()))?;
-    std::fs::write(file, format!("{json}\n")).map_err(|error| Failure::file(file, &error))
+    std::fs::write(file, format!("{json}\n")).map_err(|error| Failure::written_file(file, &error))
 }
 
 fn print(cx: &mut Context, report: &LintReport, args: &LintArgs, home: &Path) -> Result<(), Failure> {

@@ -11,10 +11,10 @@ pub fn run(cx: &mut Context, args: &ManArgs) -> Result<Exit, Failure> {
     match &args.dir {
         None => cx.out.raw(&page(&args::command())?)?,
         Some(dir) => {
-            fs::create_dir_all(dir).map_err(|e| Failure::file(dir, &e))?;
+            fs::create_dir_all(dir).map_err(|e| Failure::written_file(dir, &e))?;
             for (name, page) in pages()? {
                 let path = dir.join(name);
-                fs::write(&path, page).map_err(|e| Failure::file(&path, &e))?;
+                fs::write(&path, page).map_err(|e| Failure::written_file(&path, &e))?;
                 cx.out.line(path.display().to_string())?;
             }
         }

@@ -77,7 +77,7 @@ pub async fn collisions(cx: &mut Context, args: &CollisionsArgs) -> Result<Exit,
 fn write_baseline(map: &CollisionMap, file: &Path) -> Result<(), Failure> {
     let json = serde_json::to_string_pretty(&CollisionBaseline::of(map));
     let json = json.map_err(|error| Failure::usage(error.to_string()))?;
-    std::fs::write(file, format!("{json}\n")).map_err(|error| Failure::file(file, &error))
+    std::fs::write(file, format!("{json}\n")).map_err(|error| Failure::written_file(file, &error))
 }
 
 /// Returns the map once it is complete; until then the progress is shown on standard error.

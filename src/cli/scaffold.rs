@@ -107,7 +107,7 @@ fn prompt_scaffold(args: &ScaffoldArgs) -> Result<Scaffold, Failure> {
         && yes(args.contract, "add a contract, so that it can be executed")?;
     let references = yes(args.references, "add a reference page")?;
     let mut queries = args.queries.clone();
-    while !args.no_golden && args.queries.is_empty() {
+    while !args.no_golden && args.queries.is_empty() && role != Role::Sidecar {
         match line("example request for it (empty to finish)")? {
             query if query.is_empty() => break,
             query => queries.push(query),

@@ -4,8 +4,15 @@
 use skills_skill::safe_text;
 
 /// Commands that are rejected with `--connect`.
-const LOCAL: [&str; 10] = [
+const LOCAL: [&str; 17] = [
     "serve",
+    "trust",
+    "policy",
+    "db",
+    "audit",
+    "bisect",
+    "demo",
+    "man",
     "keys",
     "lint",
     "eval",
@@ -71,10 +78,23 @@ impl Invocation {
             let mut parts = text.split(begin);
             let first = parts.next().unwrap_or_default().to_owned();
             parts.fold(first, |text, rest| {
-                let command = rest.split(end).next().unwrap_or_default();
-                format!("{text}{}{} {rest}", &begin[..1], self.start_of(command))
+                let (command, after) =
+                    rest.split_once(end).map_or((rest, String::new()), |(command, after)| {
+                        let host = self.host_for(command);
+                        let added = if after.starts_with(&host) { "" } else { host.as_str() };
+                        (command, format!("{end}{added}{after}"))
+                    });
+                format!("{text}{}{} {command}{after}", &begin[..1], self.start_of(command))
             })
         })
+    }
+
+    /// Returns where a command must be run that decides what a service may execute: on the service's host.
+    fn host_for(&self, command: &str) -> String {
+        let address = self.0.iter().skip_while(|option| option.as_str() != "--connect").nth(1);
+        address
+            .filter(|_| command.starts_with("trust "))
+            .map_or_else(String::new, |address| format!(" on the host of {}", safe_text::line(address)))
     }
 
     /// Returns the start of a command line: `skills` with the options that the command takes. An option that the
@@ -198,6 +218,9 @@ mod tests {
             "cannot be reached; is `skills serve` running there? (skills --connect http://gate:1 runs list)"
         );
         assert_eq!(called.completed("skills serve --port 1"), "skills serve --port 1");
+        let trusted = "review it, then run `skills trust a` on the host of http://gate:1";
+        assert_eq!(called.completed_in("review it, then run `skills trust a`"), trusted);
+        assert_eq!(called.completed_in(trusted), trusted);
         assert_eq!(called.completed("skills session list"), "skills --connect http://gate:1 session list");
     }
 

@@ -6,6 +6,7 @@ mod types;
 pub use state::{allowed, check_offered, transition};
 pub use types::expired_at_text;
 pub use types::{
-    ApprovalReason, Approvals, Choice, Command, CommandName, Decision, Expiry, Gate, Lease, RunSnapshot,
-    RunState, Transition, TransitionError, Verdict, WorkerReport,
+    ApprovalReason, Approvals, BEFORE_FIRST_STEP, Choice, Command, CommandName, Decision, Expiry, Gate,
+    Lease, RunSnapshot, RunState, Transition, TransitionError, Verdict, WorkerReport, approval_label,
+    step_label,
 };

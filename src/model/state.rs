@@ -8,8 +8,9 @@
 use strum::IntoEnumIterator as _;
 
 use super::types::{
-    ApprovalReason, Approvals, Choice, Command, CommandName, Decision, Expiry, Gate, Lease, RunSnapshot,
-    RunState, Transition, TransitionError, Verdict, WorkerReport, expired_at_text,
+    ApprovalReason, Approvals, BEFORE_FIRST_STEP, Choice, Command, CommandName, Decision, Expiry, Gate,
+    Lease, RunSnapshot, RunState, Transition, TransitionError, Verdict, WorkerReport, approval_label,
+    expired_at_text,
 };
 
 /// Returns the user commands that a run currently accepts, in the order of [`CommandName`].
@@ -348,6 +349,9 @@ fn resume(run: &RunSnapshot) -> Result<Transition, TransitionError> {
         return Ok(move_to(run, RunState::Pending));
     }
     let needed = match &run.gate {
+        Some(Gate::Human { step, .. }) if step == BEFORE_FIRST_STEP => {
+            Some(format!("it is waiting for the {}", approval_label(step)))
+        }
         Some(Gate::Human { step, .. }) => Some(format!("step {step} is waiting for approval")),
         Some(Gate::Signal { name, .. }) => Some(format!("it is waiting for the signal `{name}`")),
         None => None,

@@ -127,6 +127,19 @@ impl Approvals {
     }
 }
 
+/// Step name of an approval that a policy requires before the first step.
+pub const BEFORE_FIRST_STEP: &str = "~policy";
+
+/// Returns what an approval is about, for display: the step, or [`BEFORE_FIRST_STEP`] in words.
+pub fn approval_label(step: &str) -> &str {
+    if step == BEFORE_FIRST_STEP { "approval required by the policy before the first step" } else { step }
+}
+
+/// Returns a step for display in little space, or [`BEFORE_FIRST_STEP`] in words.
+pub fn step_label(step: &str) -> &str {
+    if step == BEFORE_FIRST_STEP { "before the first step" } else { step }
+}
+
 impl Gate {
     /// Creates a gate that waits for approval.
     pub fn human(step: impl Into<String>, inputs_digest: impl Into<String>, why: ApprovalReason) -> Self {

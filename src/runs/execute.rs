@@ -13,14 +13,14 @@ use super::approvals::{ApprovalRequest, Approvals, about_change};
 use super::call::{CallConditions, CallError, Caller, Explanation, PresentBindings};
 use super::completed::CompletedPaths;
 use super::executor::RunExecution;
-use super::grants::{BEFORE_FIRST_STEP, Grants};
+use super::grants::Grants;
 use super::plan::Plan;
 use super::progress::Progress;
 use super::scheduled_call::{ScheduledCall, gate_digest};
 use super::scheduler::{Expansion, Running, Scheduler};
 use super::worker::Execute;
 use skills_base::sync::MutexExt as _;
-use skills_model::{ApprovalReason, Gate, RunState, TransitionError};
+use skills_model::{ApprovalReason, BEFORE_FIRST_STEP, Gate, RunState, TransitionError};
 use skills_skill::contract::{Capability, Conformance};
 use skills_store::{Checkpoint, Claimed, Clock, RunId, RunRecord, StepIntent, Store, StoreError};
 

@@ -6,11 +6,8 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use skills_base::canonical::digest_of;
-use skills_model::Choice;
+use skills_model::{BEFORE_FIRST_STEP, Choice};
 use skills_store::{EventKind, RunEvent};
-
-/// Step name of an approval that a policy requires before the first step.
-pub const BEFORE_FIRST_STEP: &str = "~policy";
 
 /// One approval.
 #[derive(Debug, Clone, PartialEq, Eq)]

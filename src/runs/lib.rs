@@ -50,7 +50,6 @@ pub use call::{
 pub use capabilities::{Capabilities, CapabilityFolder, RegisteredBinding};
 pub use execute::{Engine, ExecutionEnd, PendingGate};
 pub use fields::{FieldProblem, check_inputs, check_outputs, check_value};
-pub use grants::BEFORE_FIRST_STEP;
 pub use log::LOG_BYTES;
 pub use notifications::{Reminder, TerminalSignals, Webhook, remind, terminal_bytes, withdrawal_bytes};
 pub use plan::{Plan, PlanError, PlanProblem};

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::binding::http::root_cause;
 use skills_base::duration::to_millis;
 use skills_base::sync::MutexExt as _;
-use skills_model::Gate;
+use skills_model::{BEFORE_FIRST_STEP, Gate, approval_label};
 use skills_skill::safe_text;
 use skills_store::{
     EventKind, PendingDelivery, Precondition, RunEvent, RunId, RunOptions, RunRecord, Store, StoreError,
@@ -86,6 +86,9 @@ impl Reminder {
     pub fn sentence(&self) -> String {
         let name = self.title.as_deref().unwrap_or(&self.skill_id);
         match &self.gate {
+            Gate::Human { step, .. } if step == BEFORE_FIRST_STEP => {
+                format!("{name} is waiting for the {}", approval_label(step))
+            }
             Gate::Human { step, .. } => format!("{name} is waiting for a decision on step {step}"),
             Gate::Signal { name: signal, .. } => format!("{name} is waiting for the signal {signal}"),
         }

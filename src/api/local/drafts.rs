@@ -93,7 +93,9 @@ impl Measurements {
                 }
                 if request.prompt {
                     let shown = std::mem::take(&mut report.shown);
-                    report.prompt = Some(rewrite_prompt::prompt(&draft, &document, cases, &after, &shown));
+                    let present = &skill.description;
+                    report.prompt =
+                        Some(rewrite_prompt::prompt(&draft, &document, present, cases, &after, &shown));
                     report.shown = shown;
                 }
                 if request.clauses {

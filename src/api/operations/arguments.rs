@@ -183,8 +183,8 @@ arguments! {
         #[serde(default)]
         trace_id: Option<String>,
         /// A filter, for example `state:failed skill:deploy* age:>1h input.region:eu* -error:timeout`. Keys: state,
-        /// skill, title, step, age, since, error, input.NAME, label.NAME, by, assigned, worker, id, trace, target; other
-        /// words are looked for everywhere.
+        /// skill, title, step, age, since, error, detail, input.NAME, label.NAME, by, assigned, worker, id, trace,
+        /// target; other words in id, title, skill, step, inputs or error.
         #[serde(default)]
         #[schemars(length(max = 4_096))]
         r#where: Option<String>,

@@ -14,7 +14,7 @@ use super::{
     SAME_NAME, folded, path_problem, runs,
 };
 use crate::{Code, Error, lint};
-use skills_base::files::{Entry, Folder, MAX_DEPTH, OpenError};
+use skills_base::files::{Entry, Folder, MAX_DEPTH, OpenError, write_failure};
 use skills_config::option;
 use skills_registry::trust::{FileKind, SeenFile, combined_digest};
 use skills_skill::{Digest, RealPaths, Skill, SkillId, contract, is_main_file};
@@ -272,7 +272,7 @@ pub(super) fn entry(
 
 fn write(output: &Path, archive: &[u8], replace: bool) -> Result<(), Error> {
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let io = |error: &io::Error| Error::new(Code::Forbidden, format!("{}: {error}", output.display()));
+    let io = |error: &io::Error| Error::new(Code::Forbidden, write_failure(output, error));
     let mut file = new_file(tempfile::Builder::new().prefix(".skill-package-"))
         .tempfile_in(folder)
         .map_err(|e| io(&e))?;

@@ -284,6 +284,9 @@ impl GoldenFile {
 /// Returns the golden queries file with the queries of this skill added, and their number.
 fn golden(spec: &Scaffold, parent: &Path) -> Result<Option<(GoldenFile, usize)>, String> {
     let Some(queries) = &spec.queries else { return Ok(None) };
+    if spec.role == Role::Sidecar {
+        return if queries.is_empty() { Ok(None) } else { Err("sidecars are not ranked".to_owned()) };
+    }
     let queries = if queries.is_empty() { template::usual_queries(spec) } else { queries.clone() };
     let queries: BTreeSet<String> =
         queries.iter().map(|query| query.trim().to_owned()).filter(|query| !query.is_empty()).collect();

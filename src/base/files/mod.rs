@@ -40,6 +40,17 @@ pub fn io_reason(error: &std::io::Error) -> String {
     }
 }
 
+/// Describes why a file cannot be written: for example because its folder does not exist.
+pub fn write_failure(path: &std::path::Path, error: &std::io::Error) -> String {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let missing = folder.filter(|folder| error.kind() == std::io::ErrorKind::NotFound && !folder.exists());
+    let reason = missing.map_or_else(
+        || io_reason(error),
+        |folder| format!("the folder `{}` does not exist", folder.display()),
+    );
+    format!("cannot write `{}`: {reason}", path.display())
+}
+
 /// Returns whether anybody may execute a file; nothing is executable where the system has no such mode.
 #[cfg(unix)]
 pub fn is_executable(metadata: &std::fs::Metadata) -> bool {

@@ -9,7 +9,7 @@ use crate::args::RunsBoardArgs;
 use crate::failure::{Exit, Failure};
 use crate::output::{TerminalCaps, TextStyle, cells, cut, fit, fit_end, grouped};
 use skills_api::{Board, BoardRun, CoreParts, Deadline, WorkerState, WorkerView};
-use skills_model::RunState;
+use skills_model::{RunState, step_label};
 use skills_skill::safe_text;
 
 /// Maximum number of runs listed per group.
@@ -171,7 +171,11 @@ fn group(
                 fit_end(&format!("{}  {other}", safe_text::line(&run.title)), widths.title, look.unicode)
             }
         };
-        let step = run.step.as_deref().map(|step| safe_text::line(step).into_owned()).unwrap_or_default();
+        let step = run
+            .step
+            .as_deref()
+            .map(|step| safe_text::line(step_label(step)).into_owned())
+            .unwrap_or_default();
         let (done, all) = run.progress;
         let at = fit(&format!("{done}/{all} {step}"), widths.step, look.unicode);
         let id = status::short(&run.run.0);

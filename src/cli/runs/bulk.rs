@@ -345,7 +345,8 @@ fn decisions(
         if !preview.inputs.is_null() {
             let _ = writeln!(out, "      inputs {}", exact_inputs(&preview.inputs));
         }
-        let inputs = format!("step {}, inputs digest {}", preview.step, preview.inputs_digest);
+        let inputs =
+            format!("{}, inputs digest {}", status::approval_phrase(&preview.step), preview.inputs_digest);
         let _ = writeln!(out, "      {}", TextStyle::Muted.paint(&safe_text::line(&inputs), look.color));
         for file in &preview.files {
             let _ = writeln!(out, "      file {}", safe_text::exact(&file.text()));

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use super::invocation;
 use crate::Context;
 use crate::args::{ActivateArgs, ExplainCapabilityArgs};
 use crate::failure::{Exit, Failure};
@@ -32,21 +33,30 @@ pub async fn explain(cx: &mut Context, args: &ExplainCapabilityArgs) -> Result<E
         return Ok(Exit::Success);
     };
     let explanation = client.explain_capability(capability).await?;
-    answer(cx, &explanation)?;
+    let is_bound = explanation.explanation.chosen.is_some();
+    answer(cx, explanation)?;
     // A capability without a binding exits with 1, for scripts.
-    Ok(if explanation.explanation.chosen.is_some() { Exit::Success } else { Exit::ChecksFailed })
+    Ok(if is_bound { Exit::Success } else { Exit::ChecksFailed })
 }
 
 /// Runs `skills activate`.
 pub async fn activate(cx: &mut Context, args: &ActivateArgs) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     let explanation = client.activate(&args.capability, args.binding.as_deref(), None).await?;
-    answer(cx, &explanation)?;
+    answer(cx, explanation)?;
     Ok(Exit::Success)
 }
 
-fn answer(cx: &mut Context, explanation: &CapabilityExplanation) -> Result<(), Failure> {
-    cx.out.show(explanation, |look| render(explanation, look))?;
+fn answer(cx: &mut Context, mut explained: CapabilityExplanation) -> Result<(), Failure> {
+    if !cx.out.json {
+        let called = invocation(&cx.global, None);
+        let decision = &mut explained.explanation;
+        let obstacles = decision.bindings.iter_mut().filter_map(|binding| binding.obstacle.as_mut());
+        for text in obstacles.chain([&mut decision.summary]) {
+            *text = called.completed_in(text);
+        }
+    }
+    cx.out.show(&explained, |look| render(&explained, look))?;
     Ok(())
 }
 

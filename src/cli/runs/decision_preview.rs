@@ -8,6 +8,7 @@ use super::next_steps::Caller;
 use super::{clock, status, values};
 use crate::output::{TerminalCaps, TextStyle, broken, fit, wrap};
 use skills_api::{DecisionPreview, DecisionTarget, SuppliedFile};
+use skills_model::{BEFORE_FIRST_STEP, approval_label};
 use skills_skill::safe_text;
 
 pub fn render(
@@ -23,10 +24,14 @@ pub fn render(
         let _ = writeln!(out, "{}", TextStyle::Strong.paint(&line, look.color));
     }
     let (place, steps) = preview.place;
+    let step = if preview.step == BEFORE_FIRST_STEP {
+        approval_label(&preview.step).to_owned()
+    } else {
+        format!("step {place} of {steps}, {},", safe_text::line(&preview.step))
+    };
     let _ = writeln!(
         out,
-        "step {place} of {steps}, {}, of {} {}, waiting for {}",
-        safe_text::line(&preview.step),
+        "{step} of {} {}, waiting for {}",
         safe_text::name(&preview.skill_id),
         status::short(&preview.run.0),
         clock::age(now_ms - preview.since_ms),

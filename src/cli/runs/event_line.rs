@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{clock, status};
 use crate::output::{TerminalCaps, TextStyle, cells, cut, fit};
 use skills_api::{RecordedCommand, command_note, command_of_event, list_commands};
-use skills_model::Gate;
+use skills_model::{Gate, step_label};
 use skills_skill::safe_text;
 use skills_store::{EventKind, RunEvent};
 
@@ -21,7 +21,12 @@ pub fn render(event: &RunEvent, with_run: bool, zone: &TimeZone, look: TerminalC
         head += &format!("  {id}");
         used += 2 + cells(id);
     }
-    let step = event.event.step.as_deref().map(|step| safe_text::line(step).into_owned()).unwrap_or_default();
+    let step = event
+        .event
+        .step
+        .as_deref()
+        .map(|step| safe_text::line(step_label(step)).into_owned())
+        .unwrap_or_default();
     let step_text = if step.is_empty() { String::new() } else { format!("  {step}") };
     let available = look.text_width(usize::MAX).saturating_sub(used + 2 + 15 + cells(&step_text) + 2).max(12);
     let kind = text_style(&event.event.kind).paint(&fit(&kind, 15, look.unicode), look.color);

@@ -143,7 +143,7 @@ fn request(
 ) -> Result<LaunchRequest, Failure> {
     if exec.detach && cx.in_memory() {
         return Err(Failure::usage(
-            "--detach needs a store that other processes can open; remove --demo and memory:",
+            "--detach needs a store that other processes can open; use --store sqlite:FILE",
         ));
     }
     Ok(LaunchRequest {

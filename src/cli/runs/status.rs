@@ -7,7 +7,7 @@ use super::clock;
 use crate::failure::Exit;
 use crate::output::{TerminalCaps, TextStyle};
 use skills_api::{Deadline, StepState};
-use skills_model::{ApprovalReason, Expiry, Gate, RunState};
+use skills_model::{ApprovalReason, BEFORE_FIRST_STEP, Expiry, Gate, RunState, approval_label};
 use skills_skill::safe_text;
 use skills_store::{EventKind, RunRecord, WorkerId};
 
@@ -91,9 +91,11 @@ fn state_label(run: &RunRecord, zone: &TimeZone) -> String {
                     format!("{}: outcome unknown", safe_text::line(step))
                 }
                 Some(Gate::Human { step, .. }) => {
-                    let step = safe_text::line(step);
+                    let is_of_policy = step == BEFORE_FIRST_STEP;
+                    let step = safe_text::line(approval_label(step));
                     match run.approval_progress() {
                         Some(progress) => format!("{step}: {progress}"),
+                        None if is_of_policy => step.into_owned(),
                         None => format!("{step} is waiting for approval"),
                     }
                 }
@@ -114,7 +116,13 @@ fn state_label(run: &RunRecord, zone: &TimeZone) -> String {
 }
 
 fn denial(run: &RunRecord) -> Option<String> {
-    run.denied_at().map(|step| format!("{} was denied", safe_text::line(step)))
+    run.denied_at().map(|step| format!("{} was denied", safe_text::line(approval_label(step))))
+}
+
+/// Returns the step of an approval as a phrase: `step book`, or the approval before the first step.
+pub fn approval_phrase(step: &str) -> String {
+    let label = approval_label(step);
+    if step == BEFORE_FIRST_STEP { label.to_owned() } else { format!("step {}", safe_text::line(label)) }
 }
 
 /// Describes a claim or the loss of a worker; `None` for other events.

@@ -174,14 +174,15 @@ fn write_file(file: &Path, text: &str, force: bool) -> Result<(), Failure> {
         return Err(Error::new(Code::InvalidConfiguration, message).into());
     }
     if force {
-        return private_files::replace(file, text.as_bytes()).map_err(|error| Failure::file(file, &error));
+        return private_files::replace(file, text.as_bytes())
+            .map_err(|error| Failure::written_file(file, &error));
     }
     let created = private_files::create_file(file, private_files::FILE_MODE);
-    if !created.map_err(|error| Failure::file(file, &error))? {
+    if !created.map_err(|error| Failure::written_file(file, &error))? {
         let message = format!("{} already exists; use --force to overwrite it", file.display());
         return Err(Error::new(Code::InvalidConfiguration, message).into());
     }
-    std::fs::write(file, text).map_err(|error| Failure::file(file, &error))
+    std::fs::write(file, text).map_err(|error| Failure::written_file(file, &error))
 }
 
 /// Calls the five tools like a model would.

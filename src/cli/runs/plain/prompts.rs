@@ -8,7 +8,7 @@ use super::text::{awaited_signal, short};
 use crate::dialog::{Dialog, capitalized, clean};
 use crate::failure::Failure;
 use skills_api::{DecisionPreview, RunCommand};
-use skills_model::{Choice, Verdict};
+use skills_model::{BEFORE_FIRST_STEP, Choice, Verdict, approval_label};
 use skills_store::RunRecord;
 
 /// Prompts for a decision; `None` if it is not confirmed. Returns the word that was typed, too.
@@ -47,6 +47,10 @@ pub fn decision<R: BufRead, W: Write>(
     let word = choice.map_or_else(|| verdict.to_string(), |choice: Choice| choice.to_string());
     let (run, step) = (short(run), clean(&preview.step));
     dialog.print_line(match choice {
+        None if preview.step == BEFORE_FIRST_STEP => {
+            let what = approval_label(&preview.step);
+            format!("{}: {what} of run {run}{who}?", capitalized(&word))
+        }
         None => format!("{} step {step} of run {run}{who}?", capitalized(&word)),
         Some(Choice::Rerun) => format!("Run step {step} of run {run} again{who}?"),
         Some(Choice::Happened) => {

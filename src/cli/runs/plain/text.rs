@@ -11,7 +11,7 @@ use skills_api::{
     Board, BoardFailures, BoardRun, Deadline, DecisionPreview, DecisionTarget, Error, RunDetail, StepState,
     WorkerView,
 };
-use skills_model::{Gate, RunState};
+use skills_model::{BEFORE_FIRST_STEP, Gate, RunState, step_label};
 use skills_store::{RunId, RunRecord};
 
 /// Maximum number of characters of an input's value.
@@ -67,6 +67,7 @@ fn state(run: &RunRecord) -> String {
     let why = run.failure().map(|why| format!("canceled: {}", clean(&why)));
     match (run.expired_ms(), run.denied_at()) {
         (Some(_), _) => "canceled: the wait for approval or a signal expired".to_owned(),
+        (None, Some(step)) if step == BEFORE_FIRST_STEP => format!("denied {}", step_label(step)),
         (None, Some(step)) => format!("denied at step {}", clean(step)),
         (None, None) => why.unwrap_or_else(|| run.state.label().to_owned()),
     }
@@ -106,7 +107,10 @@ pub fn full_name(title: &str, distinction: &str) -> String {
 pub fn named_item(run: &RunRecord, name: &str, now_ms: i64) -> String {
     let (done, all) = run.progress;
     let step = run.step.as_deref().filter(|_| !run.state.is_terminal());
-    let step = step.map(|step| format!(", step {} of {all} {}", (done + 1).min(all), clean(step)));
+    let step = step.map(|step| match step {
+        BEFORE_FIRST_STEP => format!(", {}", step_label(step)),
+        _ => format!(", step {} of {all} {}", (done + 1).min(all), clean(step)),
+    });
     let mut parts = vec![
         name.to_owned(),
         format!("Run {}, skill {}{}", short(run), clean(&run.skill_id), step.unwrap_or_default()),
@@ -186,9 +190,9 @@ pub fn page(detail: &RunDetail, caller: &Caller, in_dialog: bool, now_ms: i64) -
         let choice = decision.choice.map(|choice| format!(" ({choice})")).unwrap_or_default();
         let by = decided.by.approver.as_deref().map_or_else(|| "another user".to_owned(), clean);
         let what = format!(
-            "Decision: {}{choice}, step {}, by {by}, {} ago",
+            "Decision: {}{choice}, {}, by {by}, {} ago",
             decision.verdict,
-            clean(&decision.step),
+            clean(&status::approval_phrase(&decision.step)),
             span(now_ms - decided.at_ms)
         );
         let notes = decided.by.notes.as_ref().map(|notes| format!("Notes: {}", clean(notes)));
@@ -214,7 +218,11 @@ pub fn decision_preview(preview: &DecisionPreview, caller: &Caller, in_dialog: b
     let mut line = |text: String| {
         let _ = writeln!(out, "{}", sentences(vec![text]));
     };
-    line(format!("\nApproval: {}, step {}", clean(&preview.headline), clean(&preview.step)));
+    line(format!(
+        "\nApproval: {}, {}",
+        clean(&preview.headline),
+        clean(&status::approval_phrase(&preview.step))
+    ));
     if preview.outcome_unknown {
         line("Outcome unknown".to_owned());
     }
@@ -354,7 +362,11 @@ pub fn board(board: &Board, hours: u32) -> String {
     };
     let now_ms = board.now_ms;
     let run = |run: &BoardRun, last: Vec<String>| {
-        let step = run.step.as_deref().map(|step| format!(", step {}", clean(step))).unwrap_or_default();
+        let step = run.step.as_deref().map(|step| match step {
+            BEFORE_FIRST_STEP => format!(", {}", step_label(step)),
+            _ => format!(", step {}", clean(step)),
+        });
+        let step = step.unwrap_or_default();
         let head = format!("Run {}, skill {}{step}", status::short(&run.run.0), clean(&run.skill_id));
         sentences([vec![full_name(&run.title, &run.distinction.replace("  ", ", ")), head], last].concat())
     };

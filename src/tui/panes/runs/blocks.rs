@@ -16,7 +16,7 @@ use crate::widgets::wrap::{break_code_to, wrap_to};
 use skills_api::{ChangedInput, DecisionPreview, RunDetail, StepView, changed_inputs, list_commands};
 use skills_base::number::{counted, inflected};
 use skills_config::quoted;
-use skills_model::{CommandName, RunState};
+use skills_model::{BEFORE_FIRST_STEP, CommandName, RunState, step_label};
 use skills_store::{EventKind, RunRecord};
 
 /// Maximum number of listed lines of a corrected text.
@@ -245,20 +245,22 @@ fn labeled_row(label: &str, segs: Vec<Seg>, making: &RowContext<'_>, out: &mut V
     out.extend(lines.into_iter().map(|line| Line::of(line.segs)));
 }
 
-/// Appends the pending approval, on its band.
+/// Appends the pending approval, on its band; `step` is `None` for the approval before the first step.
 pub(super) fn waiting_lines(
-    step: &StepView,
+    step: Option<&StepView>,
     preview: Option<&DecisionPreview>,
     record: &RunRecord,
     making: &RowContext<'_>,
     out: &mut Vec<Line>,
 ) {
     let glyphs = making.cx.glyphs;
-    let name = vec![
-        Seg::new(format!(" {} ", glyphs.waiting), Role::Waiting),
-        Seg::new(shown(&step.step), Role::Strong),
-    ];
-    let mut first = Line::of(name).waiting().at(DetailCursor::Step(step.step.clone()));
+    let label = step_label(step.map_or(BEFORE_FIRST_STEP, |step| step.step.as_str()));
+    let name =
+        vec![Seg::new(format!(" {} ", glyphs.waiting), Role::Waiting), Seg::new(shown(label), Role::Strong)];
+    let mut first = Line::of(name).waiting();
+    if let Some(step) = step {
+        first = first.at(DetailCursor::Step(step.step.clone()));
+    }
     for (command, action, key, label) in [
         (CommandName::Approve, Action::Approve, "a", "approve"),
         (CommandName::Deny, Action::Deny, "d", "deny"),
@@ -277,7 +279,9 @@ pub(super) fn waiting_lines(
     let available = making.width.saturating_sub(13);
     let cut = |text: &str| cut_end(&exact(text), available, glyphs.ellipsis).into_owned();
     let Some(preview) = preview else {
-        row("calls", vec![Seg::new(cut(&step.uses), Role::Text)]);
+        if let Some(step) = step {
+            row("calls", vec![Seg::new(cut(&step.uses), Role::Text)]);
+        }
         return;
     };
     let does = if preview.capability.is_empty() { &preview.headline } else { &preview.capability };

@@ -23,7 +23,7 @@ use crate::widgets::wrap::wrap;
 use skills_api::{Board, BoardRun, Deadline, WorkerState};
 use skills_base::duration::to_millis;
 use skills_config::RunSettings;
-use skills_model::RunState;
+use skills_model::{RunState, step_label};
 
 /// Age from which a board is marked as outdated.
 const OUTDATED_AFTER: Duration = Duration::from_secs(15);
@@ -348,7 +348,8 @@ fn board_row(
     painter.put(row.x + 5, row.y, &name, name_role, columns.name);
     if columns.is_wide {
         let (done, all) = run.progress;
-        let step = run.step.as_deref().filter(|_| !run.state.is_terminal()).map(shown).unwrap_or_default();
+        let step = run.step.as_deref().filter(|_| !run.state.is_terminal());
+        let step = step.map(|step| shown(step_label(step))).unwrap_or_default();
         let details = [super::list::tail(&run.run), shown(&run.started_by), format!("{done}/{all} {step}")];
         let mut x = row.x + 5 + columns.name + 2;
         for (text, width) in details.iter().zip(DETAILS) {

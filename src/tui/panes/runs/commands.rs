@@ -111,7 +111,7 @@ fn on_run(list: &RunList, detail: &DetailState, in_list: bool) -> Vec<PaneComman
         out.push(PaneCommand::shown(Action::Back, back));
     }
     let one_only = has_marks.then(|| one_run_only(list));
-    let assign = none.clone().or(one_only.clone()).or(ended(run));
+    let assign = none.clone().or(one_only.clone());
     out.push(PaneCommand { blocked: assign, ..PaneCommand::hidden(Action::Assign, "assign") });
     out.push(with_run(PaneCommand::shown(Action::Read, "zoom")));
     let compare = comparable(list, detail, !in_list).err();
@@ -124,7 +124,8 @@ fn on_run(list: &RunList, detail: &DetailState, in_list: bool) -> Vec<PaneComman
             out.push(with_run(PaneCommand::hidden(Action::MarkAll, "mark all")));
         }
         out.push(PaneCommand::hidden(Action::SaveView, "save view"));
-        out.push(with_run(PaneCommand::hidden(Action::AddTerm, "add to filter")));
+        let no_term = none.clone().filter(|_| list.drawn.terms.is_empty());
+        out.push(PaneCommand { blocked: no_term, ..PaneCommand::hidden(Action::AddTerm, "add to filter") });
         out.push(PaneCommand::hidden(Action::SortRuns, "sort"));
         out.extend([Action::NextTab, Action::PreviousTab].map(|a| PaneCommand::hidden(a, "view")));
         out.extend(
@@ -182,11 +183,8 @@ fn on_board(board: &BoardState, list: &RunList, detail: &DetailState) -> Vec<Pan
     out.push(PaneCommand::shown(Action::ZoomOut, "longer period"));
     out.push(PaneCommand::shown(Action::Filter, "filter"));
     out.push(PaneCommand::shown(Action::Back, "list"));
-    out.push(PaneCommand {
-        blocked: none.clone().or(ended(run)),
-        ..PaneCommand::hidden(Action::Assign, "assign")
-    });
     for (action, label) in [
+        (Action::Assign, "assign"),
         (Action::Read, "zoom"),
         (Action::AttachThis, "attach"),
         (Action::Copy, "copy"),
@@ -205,11 +203,6 @@ fn on_board(board: &BoardState, list: &RunList, detail: &DetailState) -> Vec<Pan
         }
     }
     out
-}
-
-/// Returns why a run that has ended cannot be assigned.
-fn ended(run: Option<&RunRecord>) -> Option<String> {
-    run.filter(|run| run.state.is_terminal()).map(|_| "cannot assign this run: it has ended".to_owned())
 }
 
 /// Returns the command that an action sends to marked runs.

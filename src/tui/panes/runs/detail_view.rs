@@ -24,7 +24,7 @@ use crate::widgets::scroll::rows_above_note;
 use crate::widgets::text_width::{cut_end, shown};
 use crate::widgets::wrap::{cut_line, wrap_to};
 use skills_api::{PENDING_MS, RunDetail, StepState, control_requests, orphaned_run_reason};
-use skills_model::{Expiry, Gate, RunState};
+use skills_model::{BEFORE_FIRST_STEP, Expiry, Gate, RunState};
 use skills_store::RunRecord;
 
 /// Maximum number of sidecars' control requests shown above the steps.
@@ -325,7 +325,14 @@ fn step_lines(
     let column = bar_column(making.width + 4);
     let available = making.width.saturating_sub(column + 1);
     let name_room = if available >= 8 { column.saturating_sub(2) } else { making.width };
-    let mut after_gate = false;
+    let is_before_first = record.state == RunState::WaitingForHuman
+        && matches!(&record.gate, Some(Gate::Human { step, .. }) if step == BEFORE_FIRST_STEP);
+    if is_before_first {
+        out.extend((roomy && !out.is_empty()).then(Line::blank));
+        waiting_lines(None, detail.sheet.as_ref(), record, making, out);
+        out.extend(roomy.then(Line::blank));
+    }
+    let mut after_gate = is_before_first;
     for step in &detail.steps {
         let waits = match (&record.gate, step.state) {
             (Some(Gate::Human { step: at, .. }), _) => {
@@ -337,7 +344,7 @@ fn step_lines(
         let stop = DetailCursor::Step(step.step.clone());
         if waits {
             out.extend((roomy && !out.is_empty()).then(Line::blank));
-            waiting_lines(step, detail.sheet.as_ref(), record, making, out);
+            waiting_lines(Some(step), detail.sheet.as_ref(), record, making, out);
             out.extend(roomy.then(Line::blank));
             after_gate = true;
         } else {

@@ -22,7 +22,7 @@ use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::wrap_to;
 use skills_api::{Deadline, distinguishing_texts};
 use skills_config::RunSettings;
-use skills_model::RunState;
+use skills_model::{RunState, step_label};
 use skills_store::RunRecord;
 
 /// Maximum number of rows that explain why a part of the list is missing.
@@ -349,7 +349,8 @@ fn match_summary(list: &RunList) -> String {
 /// Returns the step of a run that has not ended or failed.
 fn step_of(run: &RunRecord) -> String {
     let ended = matches!(run.state, RunState::Completed | RunState::Canceled);
-    run.step.as_deref().filter(|_| !ended).map(shown).unwrap_or_default()
+    let step = run.step.as_deref().filter(|_| !ended);
+    step.map(|step| shown(step_label(step))).unwrap_or_default()
 }
 
 /// Returns the text for a state, or the step if there is none and the step has no column; and whether it requires a

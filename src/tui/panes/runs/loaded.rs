@@ -8,7 +8,7 @@ use crate::pane::Effect;
 use crate::run_requests::Outage;
 use crate::widgets::text_width::shown;
 use skills_api::Error;
-use skills_model::RunState;
+use skills_model::{BEFORE_FIRST_STEP, RunState, step_label};
 use skills_store::{LeaseHolder, RunId, RunPage, RunRecord};
 
 /// The loaded runs.
@@ -99,7 +99,11 @@ impl LoadedRuns {
         let Some(before) = self.told_waiting.replace(self.known.waiting()) else { return Vec::new() };
         let started = self.known.began_to_wait(&before);
         let deliver = |run: RunRecord| {
-            let step = run.step.as_deref().map(|step| format!(" at {}", shown(step))).unwrap_or_default();
+            let step = run.step.as_deref().map(|step| match step {
+                BEFORE_FIRST_STEP => format!(" {}", step_label(step)),
+                _ => format!(" at {}", shown(step)),
+            });
+            let step = step.unwrap_or_default();
             let name = shown(run.title_or_skill());
             Effect::Awaited(format!("{name} {} is waiting for approval{step}", tail(&run.id)))
         };

@@ -249,9 +249,8 @@ impl RunList {
 
     /// Handles `+`: lets the user choose a value of the run under the cursor, or of other runs, to add to the filter.
     pub fn choose_term(&mut self) -> Vec<Effect> {
-        let Some(run) = self.record() else { return Vec::new() };
-        let mut terms: Vec<(String, String)> =
-            terms_of(run).into_iter().map(|text| (text, String::new())).collect();
+        let of_run = self.record().map(terms_of).unwrap_or_default();
+        let mut terms: Vec<(String, String)> = of_run.into_iter().map(|text| (text, String::new())).collect();
         for value in self.facets().facets.iter().flat_map(|facet| &facet.values) {
             if terms.iter().all(|(known, _)| *known != value.term) {
                 let runs = count(usize::try_from(value.runs).unwrap_or(usize::MAX));

@@ -19,7 +19,7 @@ use crate::widgets::{
 use skills_api::{
     Code, CommandResult, DecisionPreview, Error, RunCommand, RunDetail, UNDONE, distinguish, is_same,
 };
-use skills_model::{ApprovalReason, CommandName, Gate, RunState, Verdict};
+use skills_model::{ApprovalReason, CommandName, Gate, RunState, Verdict, step_label};
 use skills_store::{RunId, RunRecord, failure_kind};
 
 /// Maximum number of lines of what is the same in all runs.
@@ -537,7 +537,7 @@ impl Row {
             _ => (self.run.step.as_deref(), None),
         };
         let mut facts = vec![("skill", shown(&self.run.skill_id))];
-        facts.extend(step.map(|step| ("step", shown(step))));
+        facts.extend(step.map(|step| ("step", shown(step_label(step)))));
         facts.extend(signal.map(|name| ("waiting for", shown(name))));
         if let Some(why) = self.run.failure() {
             let kind = failure_kind(&why);

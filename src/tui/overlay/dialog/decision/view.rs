@@ -15,6 +15,7 @@ use crate::widgets::{
     Painter, RichLine, Scroll, Seg, age, break_code, cells, cut_end, exact, rows_above_note, shown,
 };
 use skills_api::{DecisionPreview, DecisionTarget, Differences, is_same};
+use skills_model::{BEFORE_FIRST_STEP, approval_label};
 use skills_store::RunId;
 
 /// Maximum number of rows of the list of gates: what would be executed must be visible below it.
@@ -272,10 +273,15 @@ fn subject_lines(gates: &Gates, width: u16, out: &mut Vec<Line>) {
         out.extend(break_code(&segs, width).into_iter().map(|segs| Line::Plain(RichLine::from_segs(segs))));
     }
     let (place, all) = preview.place;
+    let (before, after) = if preview.step == BEFORE_FIRST_STEP {
+        (String::new(), " of ")
+    } else {
+        (format!("step {place} of {all}, "), ", of ")
+    };
     let of = [
-        Seg::new(format!("step {place} of {all}, "), Role::Muted),
-        Seg::new(shown(&preview.step), Role::Text),
-        Seg::new(", of ", Role::Muted),
+        Seg::new(before, Role::Muted),
+        Seg::new(shown(approval_label(&preview.step)), Role::Text),
+        Seg::new(after, Role::Muted),
         Seg::new(shown(&preview.skill_id), Role::Text),
         Seg::new(format!(" {}", shown(&preview.run.0)), Role::Muted),
     ];

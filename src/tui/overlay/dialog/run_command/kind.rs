@@ -106,7 +106,7 @@ impl RunCommandKind {
             Self::Cancel => (takes(CommandName::Cancel), "it has already ended"),
             Self::Replay => (takes(CommandName::Replay), "it cannot be replayed"),
             Self::Fork => (takes(CommandName::Fork), "it cannot be forked"),
-            Self::Assign => (!run.state.is_terminal(), "it has ended"),
+            Self::Assign => return None,
         };
         (!is_open).then(|| format!("The run is {}: {gone}.", run.state.label()))
     }
