@@ -184,7 +184,7 @@ fn multiline_input_is_corrected_and_the_change_shown() {
     });
     client.runs.work(&id(7), "run.resumed", event_data, |_| {});
     harness.resize(120, 40).wait_for("resumed from c2 with changed");
-    harness.wait_for("limit 3 → 2.5");
+    harness.wait_for("limit  3 → 2.5");
     has(&harness, &["− total; 1x", "+ total; 9"]);
 }
 

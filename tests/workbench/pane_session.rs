@@ -375,7 +375,7 @@ fn a_skill_of_another_project_is_readable() {
     let screen = &mut bench.screen;
     screen.wait_for("1 alpha").wait_for("not in these roots; the loaded");
     assert!(!screen.screen().contains("changed on disk"), "{}", screen.screen());
-    screen.press("]").wait_for("no entry: not in these").wait_for("# Alpha once");
+    screen.press("]").wait_for("no entry: not in").wait_for("# Alpha once");
     screen.wait_for("references/rules.md");
     screen.press("r").wait_for("Read a file of alpha").press("enter").wait_for("skills.read");
     screen.press("x").wait_for("alpha has no scripts");
