@@ -45,33 +45,32 @@ fn assumptions(views: &[BudgetView]) -> Vec<String> {
 
 fn all(views: &[BudgetView], look: TerminalCaps) -> String {
     let mut out = super::list::notes(&assumptions(views), look);
-    let head =
-        "client          not loaded  entries     full  truncated  name only  omitted   tokens  budget used";
-    let _ = writeln!(out, "{}", TextStyle::Muted.paint(head, look.color));
+    // Without space for it in the row, the use of the budget has a line of its own.
+    let used: Vec<String> = views.iter().map(used).collect();
+    let widest = used.iter().map(|text| cells(text)).max().unwrap_or(0);
+    let is_narrow = look.text_width(usize::MAX) < 86 + widest;
+    let (gap, before_used) = if is_narrow { (" ", "\n  ") } else { ("  ", "  ") };
+    let row = |columns: [&str; 7]| {
+        let columns = columns.into_iter().zip([10, 7, 7, 9, 9, 7, 7]);
+        columns.map(|(text, width)| format!("{gap}{text:>width$}")).collect::<Vec<_>>().concat()
+    };
+    let names = row(["not loaded", "entries", "full", "truncated", "name only", "omitted", "tokens"]);
+    let head = format!("{:<14}{names}{before_used}budget used", "client");
+    let _ = writeln!(out, "{}", TextStyle::Muted.paint(&head, look.color));
     let number = |count: usize| grouped(count as u64);
-    for view in views {
+    for (view, used) in views.iter().zip(&used) {
         let BudgetResult { complete: unchanged, shortened, name_only, omitted, .. } =
             view.allowance.fill.made;
         let unseen: usize = view.not_listed.iter().map(|group| group.skills).sum();
         let entries = view.allowance.entries.iter().filter(|(entry, _)| !entry.bundled).count();
-        let _ = writeln!(
-            out,
-            "{}  {:>10}  {:>7}  {:>7}  {:>9}  {:>9}  {:>7}  {:>7}  {}",
-            TextStyle::Strong
-                .paint(&fit(view.client.as_deref().unwrap_or("plain"), 14, look.unicode), look.color),
-            number(unseen),
-            number(entries),
-            number(unchanged),
-            number(shortened),
-            number(name_only),
-            number(omitted),
-            format!(
-                "{}{}",
-                if view.tokens_estimated { estimate_sign(look.unicode) } else { "" },
-                grouped(u64::from(view.tokens.1))
-            ),
-            used(view),
-        );
+        let counts = [unseen, entries, unchanged, shortened, name_only, omitted].map(number);
+        let sign = if view.tokens_estimated { estimate_sign(look.unicode) } else { "" };
+        let tokens = format!("{sign}{}", grouped(u64::from(view.tokens.1)));
+        let [unseen, entries, unchanged, shortened, name_only, omitted] = &counts;
+        let columns = row([unseen, entries, unchanged, shortened, name_only, omitted, &tokens]);
+        let name = fit(view.client.as_deref().unwrap_or("plain"), 14, look.unicode);
+        let name = TextStyle::Strong.paint(&name, look.color);
+        let _ = writeln!(out, "{name}{columns}{before_used}{used}");
     }
     out
 }

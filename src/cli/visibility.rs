@@ -1,6 +1,7 @@
 //! `skills visibility`: which clients show which skills to their models, and why not.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 
 use super::Context;
 use super::args::VisibilityArgs;
@@ -122,11 +123,52 @@ fn render(report: &VisibilityReport, look: TerminalCaps) -> String {
     let mut out = String::new();
     let ids = report.skills.iter().map(|row| row.skill_id.as_str());
     let width = look.name_width(ids, 16, 40);
-    let column = |name: &str| cells(name).max(MIN_COLUMN_WIDTH);
     out.push_str(&super::list::notes(&report.notes(), look));
+    // As many clients as fit next to each other are in one table.
+    let available = look.text_width(usize::MAX).saturating_sub(width + 7);
+    let (mut tables, mut start, mut used) = (Vec::new(), 0, 0);
+    for (at, client) in report.clients.iter().enumerate() {
+        let needed = 2 + column(&safe_text::line(&client.name));
+        if used + needed > available && at > start {
+            tables.push(start..at);
+            (start, used) = (at, 0);
+        }
+        used += needed;
+    }
+    tables.push(start..report.clients.len());
+    for clients in tables {
+        if clients.start > 0 {
+            out.push('\n');
+        }
+        table(report, &clients, width, look, &mut out);
+    }
+    let legend = Visibility::ALL.map(|state| format!("{} {}", state.sign(look.unicode), state.label()));
+    let _ = writeln!(out, "\n{}", TextStyle::Muted.paint(&legend.join("   "), look.color));
+    let clients = counted(report.clients.len(), "client");
+    let _ = writeln!(out, "{}, {clients}", counted(report.total, "skill file"));
+    if let Some(next) = &report.next {
+        let _ = writeln!(out, "more: --cursor {}", quoted(next));
+    }
+    out
+}
+
+/// Returns the width of the column of a client.
+fn column(name: &str) -> usize {
+    cells(name).max(MIN_COLUMN_WIDTH)
+}
+
+/// Renders the columns of some of the clients.
+fn table(
+    report: &VisibilityReport,
+    clients: &Range<usize>,
+    width: usize,
+    look: TerminalCaps,
+    out: &mut String,
+) {
+    let (start, count) = (clients.start, clients.len());
     let mut head = format!("{:<width$}  {:>5}", "skill", "words");
     let mut shown = format!("{:<width$}  {:>5}", "with description", "");
-    for client in &report.clients {
+    for client in report.clients.iter().skip(start).take(count) {
         let name = safe_text::line(&client.name).into_owned();
         let wide = column(&name);
         let _ = write!(head, "  {name:<wide$}");
@@ -141,21 +183,13 @@ fn render(report: &VisibilityReport, look: TerminalCaps) -> String {
         }
         let id = look.name(&safe_text::name(row.skill_id.as_str()), width);
         let mut line = format!("{id}  {:>5}", row.words);
-        for (cell, client) in row.cells.iter().zip(&report.clients) {
+        for (cell, client) in row.cells.iter().zip(&report.clients).skip(start).take(count) {
             let text = sign(cell, look);
             let gap = " ".repeat(column(&client.name).saturating_sub(cells(&text)));
             let _ = write!(line, "  {}{gap}", text_style(cell.state).paint(&text, look.color));
         }
         let _ = writeln!(out, "{}", line.trim_end());
     }
-    let legend = Visibility::ALL.map(|state| format!("{} {}", state.sign(look.unicode), state.label()));
-    let _ = writeln!(out, "\n{}", TextStyle::Muted.paint(&legend.join("   "), look.color));
-    let clients = counted(report.clients.len(), "client");
-    let _ = writeln!(out, "{}, {clients}", counted(report.total, "skill file"));
-    if let Some(next) = &report.next {
-        let _ = writeln!(out, "more: --cursor {}", quoted(next));
-    }
-    out
 }
 
 /// Renders one skill: each client with its reason and source.

@@ -578,7 +578,7 @@ fn with_sentence(
                 .to_owned()
         }
         (Fit::None, VerdictReason::NothingKnown) if has_sidecar_word(query) => {
-            "no skill fits: of the searched skills, only sidecars contain words of the request; attach one to a target"
+            "no skill fits: of the searched skills, only sidecars contain words of the request, and they are not ranked"
                 .to_owned()
         }
         (Fit::None, VerdictReason::NothingKnown) if query.cx.view == View::Short => {
