@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use fail::fail_point;
 use serde_json::Value;
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use super::approvals::{ApprovalRequest, Approvals, about_change};
@@ -50,13 +51,17 @@ pub struct Engine {
     pub(super) caller: Arc<dyn Caller>,
     pub(super) now: Clock,
     pub(super) conformance: Conformance,
-    /// Key of the digests of questions.
-    question_key: Arc<str>,
+    /// The key of questions of a store that has none yet, and that of the store, once it was read.
+    new_question_key: Arc<str>,
+    question_key: Arc<OnceCell<Arc<str>>>,
     plans: Arc<Plans>,
 }
 
 /// Plans that were restored last, with the contract and the digest of each.
 type Plans = Mutex<VecDeque<(Arc<Value>, String, Arc<Plan>)>>;
+
+/// Name of the document with the key of questions.
+const QUESTION_KEY: &str = "key:questions";
 
 /// Maximum number of [`Plans`].
 const MAX_PLANS: usize = 8;
@@ -87,9 +92,15 @@ impl Engine {
     /// Creates an engine that executes claimed runs of `store` through `caller`.
     pub fn new(store: Arc<dyn Store>, caller: Arc<dyn Caller>) -> Self {
         let now = || jiff::Timestamp::now().as_millisecond();
-        let question_key = Arc::from("");
-        let conformance = Conformance::default();
-        Self { store, caller, now: Arc::new(now), conformance, question_key, plans: Arc::default() }
+        Self {
+            store,
+            caller,
+            now: Arc::new(now),
+            conformance: Conformance::default(),
+            new_question_key: Arc::from(""),
+            question_key: Arc::default(),
+            plans: Arc::default(),
+        }
     }
 
     /// Replaces the clock for the times of steps.
@@ -106,11 +117,36 @@ impl Engine {
         self
     }
 
-    /// Replaces the key of the digests of questions, which all processes of a store share.
+    /// Sets a random key for a store that has none: the digests of questions cover addresses, which a reader of the
+    /// digest must not be able to guess. All processes use the key of the first.
     #[must_use]
     pub fn with_question_key(mut self, key: String) -> Self {
-        self.question_key = key.into();
+        self.new_question_key = key.into();
         self
+    }
+
+    /// Returns the key of questions of the store; empty if none is stored and none can be.
+    async fn question_key(&self) -> Arc<str> {
+        let new = &self.new_question_key;
+        let read = || async {
+            loop {
+                let found = self.store.documents(QUESTION_KEY).await?;
+                let found = found.into_iter().find(|document| document.name == QUESTION_KEY);
+                if let Some(key) = found.as_ref().and_then(|document| document.value.as_str()) {
+                    return Ok(Arc::from(key));
+                }
+                if new.is_empty() {
+                    return Ok(Arc::from(""));
+                }
+                match self.store.put_document(QUESTION_KEY, Some(Value::from(&**new)), Some(0)).await {
+                    Ok(_) => return Ok(Arc::clone(new)),
+                    // Another process was first.
+                    Err(StoreError::DocumentConflict { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        };
+        self.question_key.get_or_try_init(read).await.map_or_else(|_| Arc::from(""), Arc::clone)
     }
 
     /// Executes a claimed run until it completes, fails, waits, is requested to stop, or belongs to another worker.
@@ -193,7 +229,7 @@ impl Engine {
         let present = self.present_bindings(&progress).await;
         Ok(Ok(Scheduler {
             progress,
-            approvals: Approvals::new(run, grants, present, Arc::clone(&self.question_key)),
+            approvals: Approvals::new(run, grants, present, self.question_key().await),
         }))
     }
 

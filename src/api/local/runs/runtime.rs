@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
@@ -561,7 +560,7 @@ impl RunStore {
         let caller = Arc::new(CountedBroker::new(Arc::clone(&calling.broker), self.metrics.clone()));
         let engine = Engine::new(Arc::clone(&store), caller)
             .with_conformance(self.config.conformance)
-            .with_question_key(question_key(&*store).await);
+            .with_question_key(keys::random::<32>().map_or_else(|_| String::new(), |key| hex::encode(&key)));
         let execute: Arc<dyn Execute> = Arc::new(CurrentEngine {
             permissions: Arc::downgrade(&self.permissions),
             engine: engine.clone(),
@@ -711,27 +710,6 @@ impl Execute for CurrentEngine {
     fn may_claim(&self) -> bool {
         self.permissions.upgrade().is_none_or(|permissions| permissions.may_claim())
     }
-}
-
-/// Name of the document with the key of questions.
-const QUESTION_KEY: &str = "key:questions";
-
-/// Returns the key of a store for the digests of questions: they cover addresses, which a reader of the digest must not be
-/// able to guess. The first process creates it; a store that cannot be written may have none.
-async fn question_key(store: &dyn Store) -> String {
-    for _ in 0..2 {
-        let found = store.documents(QUESTION_KEY).await.unwrap_or_default();
-        let found = found.into_iter().find(|document| document.name == QUESTION_KEY);
-        if let Some(Value::String(key)) = found.map(|document| document.value) {
-            return key;
-        }
-        let Ok(bytes) = keys::random::<32>() else { break };
-        let key = hex::encode(&bytes);
-        if store.put_document(QUESTION_KEY, Some(json!(key)), Some(0)).await.is_ok() {
-            return key;
-        }
-    }
-    String::new()
 }
 
 #[cfg(test)]
