@@ -628,7 +628,7 @@ async fn run_without_any_definition_does_not_continue() {
             let refused = core.send_command(&run.id.0, command).await.err();
             let error = refused.unwrap_or_else(|| panic!("{name} of {way}: it was not refused"));
             assert_eq!(error.code, Code::Untrusted, "{name} of {way}: {error}");
-            assert!(error.message.contains("capability:test.ledger.book"), "{name} of {way}: {error}");
+            assert!(error.message.contains("test.ledger.book"), "{name} of {way}: {error}");
         }
     }
 }
