@@ -121,7 +121,8 @@ pub fn break_code(segs: &[Seg], width: u16) -> Vec<Vec<Seg>> {
         segs.iter().flat_map(|seg| clusters(&seg.text, width).map(move |grapheme| (grapheme, seg)));
     let mut used = 0;
     for grapheme in graphemes {
-        if used + grapheme.0.width() > width && !line.is_empty() {
+        // What moves to the next line and a wide cluster may not fit together.
+        while used + grapheme.0.width() > width && !line.is_empty() {
             let indent = line.iter().take_while(|(grapheme, _)| *grapheme == " ").count();
             let space = line.iter().rposition(|(grapheme, _)| *grapheme == " ").filter(|at| *at > indent);
             let word_end =
