@@ -69,8 +69,6 @@ fn compare_without(harness: &mut Harness, name: &str, title: &str, folder: Optio
     assert!(folder.as_ref().is_none_or(|name| name.len() == FOLDER.len()), "{folder:?}");
     let draw = |harness: &Harness| {
         let drawn = svg(harness.buffer(), &theme, harness.cursor(), title);
-        // The marks of lint findings arrive in any frame.
-        let drawn: String = drawn.split_inclusive('\n').filter(|line| !line.contains(">✎<")).collect();
         folder.as_ref().map_or_else(|| drawn.clone(), |folder| drawn.replace(folder, FOLDER))
     };
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/pictures").join(name);

@@ -95,7 +95,9 @@ impl Browse {
         match message {
             Message::Catalog(catalog) => return self.take_catalog(catalog),
             Message::Event(Event::Catalog(change)) => {
-                self.list.note_change(change, self.scan.done);
+                // The last change of the first scan may arrive after its result was read.
+                let is_known = self.list.shows(&change.catalog);
+                self.list.note_change(change, self.scan.done && !is_known);
                 let mut effects = self.take_catalog(&change.catalog);
                 self.detail.forget_rivals();
                 effects.extend(self.map.forget());

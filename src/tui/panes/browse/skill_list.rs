@@ -102,6 +102,12 @@ impl SkillList {
         self.build();
     }
 
+    /// Returns whether the list already shows this catalog.
+    pub fn shows(&self, catalog: &Arc<Catalog>) -> bool {
+        let generation = self.catalog.generation;
+        Arc::ptr_eq(&self.catalog, catalog) || (generation > 0 && generation == catalog.generation)
+    }
+
     /// Notes which skills a change of the catalog concerns.
     pub fn note_change(&mut self, change: &Change, is_scanned: bool) {
         for id in change.changed.iter().chain(&change.removed) {
