@@ -218,7 +218,18 @@ fn changed_bundle_is_shown_and_the_cursor_stays() {
         parsed: 9,
         done: true,
     })));
+    // The result of the first scan, which is shown already.
+    let scanned = Change {
+        catalog: Arc::new(catalog()),
+        changed: vec![SkillId::new("pdf-merge")],
+        ..Change::default()
+    };
+    let effects = pane.message(&Message::Event(Event::Catalog(Arc::new(scanned))));
+    serve(&mut pane, effects);
+    let screen = screen_text(&mut pane, &mut Screen::new(120, 36));
+    assert!(!screen.contains('✎'), "nothing changed since the start: {screen}");
     let mut changed = catalog();
+    changed.generation += 1;
     changed.entries.insert(
         0,
         Entry { skill: Arc::new(skill("aaa-first", Role::Procedure, "New.", Vec::new())), root: 0 },
