@@ -201,12 +201,8 @@ impl ApprovalReason {
             Self::Confirmation => "the capability always requires approval".to_owned(),
             Self::Gate { capability, reason } => format!("the gate {capability} did not allow it: {reason}"),
             Self::Policy { rule } => format!("required by policy: {rule}"),
-            Self::Changed { what, besides, now, .. } => {
-                let executed = if now.keys().all(|part| part.starts_with("capability:")) {
-                    "approving continues with the definition of the launch"
-                } else {
-                    "approving executes the current version"
-                };
+            Self::Changed { what, besides, .. } => {
+                let executed = "approving executes the current bindings with the definitions of the launch";
                 match besides {
                     Some(besides) => format!("{what}; {executed}. Also, {besides}"),
                     None => format!("{what}; {executed}"),
