@@ -131,10 +131,10 @@ impl Approvals {
         former.into_iter().find(|digest| self.waits_for(step, digest)).unwrap_or(current)
     }
 
-    /// Returns whether a step was approved to run this call.
-    pub fn is_allowed(&self, step: &str, capability: Option<&str>, call: &str) -> bool {
+    /// Returns whether a step was approved to run this call, which requires approval for this reason.
+    pub fn is_allowed(&self, step: &str, capability: Option<&str>, call: &str, why: &ApprovalReason) -> bool {
         let Digests { current, former } = self.digests(step, capability, call, &BTreeMap::new());
-        self.grants.allow(step, &current) || former.iter().any(|digest| self.grants.allow(step, digest))
+        std::iter::once(&current).chain(&former).any(|digest| self.grants.allow(step, digest, why))
     }
 
     fn digests(
@@ -219,7 +219,7 @@ impl Approvals {
             }
         }
         match human {
-            Some(why) if !self.is_allowed(path, Some(capability), digest) => Admission::Ask(why),
+            Some(why) if !self.is_allowed(path, Some(capability), digest, &why) => Admission::Ask(why),
             _ => Admission::Go(1),
         }
     }
@@ -241,7 +241,7 @@ impl Approvals {
             return None;
         }
         let id = capability.id.as_str();
-        let open = human.filter(|_| !unknown && !self.is_allowed(path, Some(id), digest));
+        let open = human.filter(|why| !unknown && !self.is_allowed(path, Some(id), digest, why));
         if let Some(why) = self.changes(id) {
             let edited = match &why {
                 ApprovalReason::Changed { now, .. } => now.clone(),

@@ -370,12 +370,13 @@ pub(super) fn before_first_step(scheduler: &Scheduler) -> Option<ApprovalRequest
     let rule = progress.plan.approval.clone()?;
     let inputs = progress.run.inputs.clone();
     let call = gate_digest(BEFORE_FIRST_STEP, "", &inputs);
-    (!approvals.is_allowed(BEFORE_FIRST_STEP, None, &call)).then(|| ApprovalRequest {
+    let why = ApprovalReason::Policy { rule };
+    (!approvals.is_allowed(BEFORE_FIRST_STEP, None, &call, &why)).then(|| ApprovalRequest {
         step: BEFORE_FIRST_STEP.to_owned(),
         capability: None,
         inputs,
         digest: approvals.question_digest(BEFORE_FIRST_STEP, None, &call, &BTreeMap::new()),
-        why: ApprovalReason::Policy { rule },
+        why,
     })
 }
 

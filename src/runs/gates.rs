@@ -34,7 +34,15 @@ const DIGEST_DIGITS: usize = 32;
 /// neither in this run nor in one that continues from its checkpoint.
 fn gate_path(step: &str, gate: &str, guarded: &str, inputs: &Map<String, Value>) -> String {
     let digest = digest_of(&json!({"capability": guarded, "inputs": inputs}));
-    format!("{step}~gate:{gate}#{}", skills_skill::prefix(&digest, DIGEST_DIGITS))
+    format!("{step}{GATE_MARK}{gate}#{}", skills_skill::prefix(&digest, DIGEST_DIGITS))
+}
+
+/// Separates the path of a step from the name of its gate.
+const GATE_MARK: &str = "~gate:";
+
+/// Returns whether a path is that of the call of a gate.
+pub(super) fn is_gate(path: &str) -> bool {
+    path.contains(GATE_MARK)
 }
 
 /// Returns whether a gate allows the step, or why not. A missing answer counts as a refusal.
@@ -89,8 +97,8 @@ fn gate_inputs(gate: &Capability, guarded: &str, inputs: &Map<String, Value>) ->
     gate.inputs.keys().filter_map(|name| Some((name.clone(), input_value(name)?))).collect()
 }
 
-/// Returns why a gate rejected a call that a run waits to be approved, alone or besides a change.
-fn rejection(why: &ApprovalReason, gate: &str) -> Option<String> {
+/// Returns why a gate rejected a call that requires approval, alone or besides a change.
+pub(super) fn rejection(why: &ApprovalReason, gate: &str) -> Option<String> {
     match why {
         ApprovalReason::Gate { capability, reason } if capability == gate => Some(reason.clone()),
         ApprovalReason::Changed { besides: Some(besides), .. } => {

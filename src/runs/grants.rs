@@ -1,12 +1,16 @@
 //! Approvals that are not yet consumed. An approval belongs to one step with exactly what it would run; starting the
-//! step consumes it.
+//! step consumes it. It covers the rejection of a gate only if the gate was called before, or if it was the reason of the
+//! question.
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
+use super::gates::{is_gate, rejection};
+use super::progress::owner_of;
 use skills_base::canonical::digest_of;
-use skills_model::{BEFORE_FIRST_STEP, Choice};
+use skills_model::{ApprovalReason, BEFORE_FIRST_STEP, Choice, Gate};
 use skills_store::{EventKind, RunEvent};
 
 /// One approval.
@@ -17,12 +21,30 @@ struct Grant {
     choice: Option<Choice>,
     /// The outputs of the step, if it was marked as completed.
     result: Map<String, Value>,
+    /// Why approval was required.
+    why: Option<ApprovalReason>,
+    /// Whether a gate of the step was called after the approval.
+    precedes_gate: bool,
+}
+
+impl Grant {
+    /// Returns whether a call that requires approval for this reason is approved.
+    fn covers(&self, why: &ApprovalReason) -> bool {
+        match why {
+            ApprovalReason::Gate { capability, .. } if self.precedes_gate => {
+                self.why.as_ref().is_some_and(|why| rejection(why, capability).is_some())
+            }
+            _ => true,
+        }
+    }
 }
 
 /// Unconsumed approvals, and the number of consumed ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Grants {
     open: Vec<Grant>,
+    /// The step of the last question, and its reason.
+    asked: Option<(String, ApprovalReason)>,
     /// Number of consumed approvals by step.
     used: BTreeMap<String, u64>,
 }
@@ -35,35 +57,53 @@ impl Grants {
             if event.kind == EventKind::RunResumed && event.data.get("head_before").is_some() {
                 self.use_up(BEFORE_FIRST_STEP);
             }
+            if matches!(event.kind, EventKind::GateWaiting | EventKind::GateChanged)
+                && let Ok(Gate::Human { step, why, .. }) = Gate::deserialize(&event.data["gate"])
+            {
+                self.asked = Some((step, why));
+            }
             let Some(step) = event.step.as_deref() else { continue };
             match &event.kind {
                 EventKind::GateApproved => {
                     let text = |field: &str| event.data.get(field).and_then(|value| value.as_str());
-                    // Approving a changed call also approves the call itself.
-                    self.open.extend(text("call").map(|call| Grant {
+                    let asked = self.asked.as_ref().filter(|(at, _)| at == step);
+                    let why = asked.map(|(_, why)| why.clone());
+                    let grant = |digest: &str| Grant {
                         step: step.to_owned(),
-                        digest: call.to_owned(),
+                        digest: digest.to_owned(),
                         choice: None,
                         result: Map::new(),
-                    }));
+                        why: why.clone(),
+                        precedes_gate: false,
+                    };
+                    // Approving a changed call also approves the call itself.
+                    self.open.extend(text("call").map(grant));
                     self.open.push(Grant {
-                        step: step.to_owned(),
-                        digest: text("inputs_digest").unwrap_or_default().to_owned(),
                         choice: text("choice").and_then(|word| word.parse().ok()),
                         result: event.data["result"].as_object().cloned().unwrap_or_default(),
+                        ..grant(text("inputs_digest").unwrap_or_default())
                     });
                 }
-                EventKind::StepStarted
-                | EventKind::StepCompleted
-                | EventKind::StepSkipped
-                | EventKind::StepFailed => self.use_up(step),
+                EventKind::StepStarted => self.start(step),
+                EventKind::StepCompleted | EventKind::StepSkipped | EventKind::StepFailed => {
+                    self.use_up(step);
+                }
                 _ => {}
             }
         }
     }
 
+    /// Applies the start of a step or of a gate.
+    pub fn start(&mut self, path: &str) {
+        self.use_up(path);
+        if is_gate(path) {
+            let guarded = |grant: &&mut Grant| owner_of(&grant.step) == owner_of(path);
+            self.open.iter_mut().filter(guarded).for_each(|grant| grant.precedes_gate = true);
+        }
+    }
+
     /// Consumes the approvals of a step.
-    pub fn use_up(&mut self, step: &str) {
+    fn use_up(&mut self, step: &str) {
         let before = self.open.len();
         self.open.retain(|grant| grant.step != step);
         if self.open.len() < before {
@@ -80,10 +120,13 @@ impl Grants {
         }
     }
 
-    /// Returns whether this step is approved to run exactly this.
-    pub fn allow(&self, step: &str, digest: &str) -> bool {
+    /// Returns whether this step is approved to run exactly this, although it requires approval for this reason.
+    pub fn allow(&self, step: &str, digest: &str, why: &ApprovalReason) -> bool {
         self.open.iter().any(|grant| {
-            grant.step == step && grant.digest == digest && matches!(grant.choice, None | Some(Choice::Rerun))
+            grant.step == step
+                && grant.digest == digest
+                && matches!(grant.choice, None | Some(Choice::Rerun))
+                && grant.covers(why)
         })
     }
 
@@ -111,6 +154,8 @@ mod tests {
     use super::*;
     use skills_store::{NewEvent, RunId};
 
+    const ALWAYS: ApprovalReason = ApprovalReason::Confirmation;
+
     fn follow(events: &[(&str, &str, Value)]) -> Grants {
         let events: Vec<RunEvent> = (1..)
             .zip(events)
@@ -131,16 +176,16 @@ mod tests {
     fn an_approval_is_for_one_step_with_one_content_and_is_used_once() {
         let yes = ("gate.approved", "send", json!({"inputs_digest": "d1", "choice": null}));
         let grants = follow(std::slice::from_ref(&yes));
-        assert!(grants.allow("send", "d1"));
-        assert!(!grants.allow("send", "d2") && !grants.allow("archive", "d1"));
+        assert!(grants.allow("send", "d1", &ALWAYS));
+        assert!(!grants.allow("send", "d2", &ALWAYS) && !grants.allow("archive", "d1", &ALWAYS));
         assert_eq!(grants.choice("send", "d1"), None);
         let used = follow(&[yes.clone(), ("step.started", "send", json!({}))]);
-        assert!(!used.allow("send", "d1"));
+        assert!(!used.allow("send", "d1", &ALWAYS));
         assert_eq!(grants.question("send", "d1"), "d1");
         assert_ne!(used.question("send", "d1"), "d1");
         assert_eq!(used.question("archive", "d1"), "d1");
         let again = follow(&[yes.clone(), ("step.started", "send", json!({})), yes]);
-        assert!(again.allow("send", "d1"));
+        assert!(again.allow("send", "d1", &ALWAYS));
     }
 
     #[test]
@@ -150,11 +195,38 @@ mod tests {
         let here = ("run.resumed", "", json!({"checkpoint": 1}));
         let earlier = ("run.resumed", "", json!({"checkpoint": 0, "head_before": 1}));
         let grants = follow(&[yes.clone(), started.clone(), here]);
-        assert!(grants.allow(BEFORE_FIRST_STEP, "d"));
+        assert!(grants.allow(BEFORE_FIRST_STEP, "d", &ALWAYS));
         let used = follow(&[yes.clone(), started.clone(), earlier.clone()]);
-        assert!(!used.allow(BEFORE_FIRST_STEP, "d"));
+        assert!(!used.allow(BEFORE_FIRST_STEP, "d", &ALWAYS));
         assert_ne!(used.question(BEFORE_FIRST_STEP, "d"), "d");
-        assert!(follow(&[yes.clone(), started, earlier, yes]).allow(BEFORE_FIRST_STEP, "d"));
+        assert!(follow(&[yes.clone(), started, earlier, yes]).allow(BEFORE_FIRST_STEP, "d", &ALWAYS));
+    }
+
+    #[test]
+    fn an_approval_does_not_cover_a_gate_that_is_called_later() {
+        let rejected = |capability: &str, reason: &str| ApprovalReason::Gate {
+            capability: capability.into(),
+            reason: reason.into(),
+        };
+        let approved = ("gate.approved", "send", json!({"inputs_digest": "d", "choice": null}));
+        let called = ("step.started", "send~gate:pii.detect#0", json!({}));
+        let waiting = |why: &ApprovalReason| {
+            ("gate.waiting", "", json!({"gate": Gate::human("send", "d".to_owned(), why.clone())}))
+        };
+        for (why, covers) in [
+            (ALWAYS, false),
+            (rejected("x.other", "no"), false),
+            (rejected("pii.detect", "of an earlier version"), true),
+        ] {
+            let before = [waiting(&why), approved.clone(), called.clone()];
+            let grants = follow(&before);
+            assert_eq!(grants.allow("send", "d", &rejected("pii.detect", "no")), covers, "{why:?}");
+            assert!(grants.allow("send", "d", &ALWAYS));
+            let after = [called.clone(), waiting(&why), approved.clone()];
+            assert!(follow(&after).allow("send", "d", &rejected("pii.detect", "no")));
+            let again = [before.as_slice(), std::slice::from_ref(&approved)].concat();
+            assert!(follow(&again).allow("send", "d", &rejected("pii.detect", "no")));
+        }
     }
 
     #[test]
@@ -162,7 +234,7 @@ mod tests {
         for (choice, runs) in [("rerun", true), ("happened", false), ("skip", false), ("fail", false)] {
             let grants =
                 follow(&[("gate.approved", "send", json!({"inputs_digest": "d", "choice": choice}))]);
-            assert_eq!(grants.allow("send", "d"), runs, "{choice}");
+            assert_eq!(grants.allow("send", "d", &ALWAYS), runs, "{choice}");
             assert_eq!(grants.choice("send", "d"), choice.parse().ok());
         }
     }

@@ -373,7 +373,7 @@ impl Scheduler {
     /// Marks a call as started: its approval and its earlier attempt are consumed.
     pub fn start(&mut self, path: &str) {
         self.progress.unfinished.remove(path);
-        self.approvals.grants.use_up(path);
+        self.approvals.grants.start(path);
     }
 }
 

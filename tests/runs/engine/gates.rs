@@ -554,6 +554,31 @@ async fn a_question_remains_decidable_if_its_gates_were_called_with_other_inputs
 }
 
 #[tokio::test]
+async fn an_approval_does_not_cover_the_rejection_of_a_gate_that_is_called_later() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut bench = Bench::on_disk(dir.path());
+    bench.declare(
+        "mail.send",
+        json!({"safety": {"requires_confirmation": true, "mandatory_pre_gates": [
+            {"capability": "pii.detect", "on_fail": "require_human"}]}}),
+    );
+    bench.fake.on("pii.detect", |_| Ok(json!({"allowed": true})));
+    let (run, executed) = bench.run(SEND, json!({"to": "ana"})).await;
+    assert_eq!(pending_step(&executed), ("send".into(), json!("confirmation")));
+    // An earlier version called the gate with other inputs.
+    let other = rusqlite::Connection::open(dir.path().join("runs.db")).unwrap();
+    other.execute("UPDATE steps SET superseded = 1 WHERE step LIKE '%~gate:%'", []).unwrap();
+    bench.fake.on("pii.detect", |_| Ok(json!({"allowed": false, "reason": "blocked"})));
+    bench.approve(&run).await;
+    let why = json!({"gate": {"capability": "pii.detect", "reason": "blocked"}});
+    assert_eq!(pending_step(&bench.work(&run).await), ("send".into(), why));
+    assert_eq!(bench.fake.count("send"), 0);
+    bench.approve(&run).await;
+    completed(&bench.work(&run).await);
+    assert_eq!((bench.fake.count("send~gate:pii.detect"), bench.fake.count("send")), (2, 1));
+}
+
+#[tokio::test]
 async fn reserved_inputs_of_a_gate_cannot_be_replaced() {
     let field = |kind: &str| json!({"type": kind, "required": false, "description": null, "default": null, "enum": []});
     let reserved = json!({"inputs": field("object"), "capability": field("string")});
