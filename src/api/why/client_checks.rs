@@ -8,7 +8,7 @@ use super::{
 };
 use crate::client_view::shadowed_by;
 use crate::visibility::{Visibility, deciding_sources};
-use crate::{ClientView, ClientViewEntry, ClientViewState, HiddenCause, other_files};
+use crate::{ClientView, ClientViewEntry, ClientViewState, other_files};
 use skills_config::{arguments, quoted};
 use skills_discovery::contains_word;
 use skills_session::{ListedEntry, Truncation, without_description};
@@ -248,7 +248,8 @@ impl Examination<'_> {
         let withheld = groups.find(|group| group.names.iter().any(|name| name == subject.id.as_str()));
         // The names are those of skills of the catalog.
         if let Some(group) = withheld.filter(|_| !self.is_foreign()) {
-            checks.push(WhyCheck::fail(CheckKind::Offered, group.why.clone(), hidden_help(group.cause)));
+            let help = "remove `disable-model-invocation` if models should invoke the skill";
+            checks.push(WhyCheck::fail(CheckKind::Offered, group.why.clone(), help));
             return (checks, None);
         }
         let (check, cut) = description_check(view, subject, terms, has_request, repaired);
@@ -263,15 +264,6 @@ fn repair_help(subject: &ExaminedSkill) -> String {
         return "rename the file to SKILL.md".to_owned();
     }
     subject.repair.clone().unwrap_or_default()
-}
-
-/// Returns what to do about a skill that this program hides from the models of all clients.
-fn hidden_help(cause: Option<HiddenCause>) -> &'static str {
-    if cause == Some(HiddenCause::Policy) {
-        "`skills policy explain` names the rule"
-    } else {
-        "remove `disable-model-invocation` if models should invoke the skill"
-    }
 }
 
 /// Returns the check of what the client's catalog budget leaves of the description. `repaired` is how the client

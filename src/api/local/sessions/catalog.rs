@@ -311,9 +311,11 @@ impl ClientLists {
     }
 
     fn budget_key(&self, client: Option<&str>, window: u32) -> Result<Key, Error> {
+        // Clients do not read the policy of this program.
+        let policy = if client.is_some() { Arc::default() } else { self.policy.current()? };
         Ok(Key {
             catalog: self.skills.registry.snapshot(),
-            policy: self.policy.current()?,
+            policy,
             client: client.map(str::to_owned),
             settings: self.client_settings(client.and_then(client::profile)),
             window,
