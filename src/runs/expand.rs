@@ -79,19 +79,19 @@ impl StepCalls {
         Ok(Self::Single { capability, inputs })
     }
 
-    /// Returns the calls that are not complete, which the gates of their capabilities have to allow.
-    pub fn left(&self, is_complete: impl Fn(usize) -> bool) -> Vec<(&Arc<Capability>, &Inputs)> {
+    /// Returns the calls that are not complete, by index, which the gates of their capabilities have to allow.
+    pub fn left(&self, is_complete: impl Fn(usize) -> bool) -> Vec<(usize, &Arc<Capability>, &Inputs)> {
         match self {
             Self::Single { capability, inputs } | Self::While { capability, inputs } => {
-                vec![(capability, inputs)]
+                vec![(0, capability, inputs)]
             }
             Self::Foreach { capability, calls } => {
                 let left = calls.iter().enumerate().filter(|(index, _)| !is_complete(*index));
-                left.map(|(_, inputs)| (capability, inputs)).collect()
+                left.map(|(index, inputs)| (index, capability, inputs)).collect()
             }
             Self::Scatter(branches) => {
                 let left = branches.iter().enumerate().filter(|(index, _)| !is_complete(*index));
-                left.map(|(_, (capability, inputs))| (capability, inputs)).collect()
+                left.map(|(index, (capability, inputs))| (index, capability, inputs)).collect()
             }
         }
     }

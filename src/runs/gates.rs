@@ -1,5 +1,7 @@
 //! Checks before a step runs: the mandatory gates of its capability.
 
+use std::collections::{BTreeMap, HashMap};
+
 use serde_json::{Map, Value, json};
 
 use super::approvals::Approvals;
@@ -8,7 +10,7 @@ use super::completed::SubCall;
 use super::failure::{Failure, shortened};
 use super::progress::Progress;
 use super::scheduled_call::{Role, ScheduledCall, checked};
-use super::scheduler::StepContext;
+use super::scheduler::{StepContext, part_path};
 use skills_base::canonical::digest_of;
 use skills_model::ApprovalReason;
 use skills_skill::contract::{Capability, GateFailure};
@@ -174,10 +176,81 @@ pub(super) fn gates(
     Ok(Gates::Passed(warnings, refused))
 }
 
+/// Number of reasons, and of items with the same reason, which the reason of an approval names.
+const SHOWN_REASONS: usize = 3;
+const SHOWN_ITEMS: usize = 5;
+
+/// Returns one reason for the rejections of several items of a step, which names the items: `too long (send[1],
+/// send[3])`.
+pub(super) fn rejection_of_items(
+    step: &str,
+    rejections: &BTreeMap<usize, ApprovalReason>,
+) -> Option<ApprovalReason> {
+    let (mut groups, mut known) = (Vec::new(), HashMap::new());
+    for (index, why) in rejections {
+        let ApprovalReason::Gate { capability, reason } = why else { continue };
+        let group = *known.entry((capability, reason)).or_insert_with(|| {
+            groups.push((capability, reason, Vec::new()));
+            groups.len() - 1
+        });
+        groups[group].2.push(*index);
+    }
+    let (gate, ..) = *groups.first()?;
+    let mut shown = Vec::new();
+    for (capability, reason, items) in groups.iter().take(SHOWN_REASONS) {
+        let mut paths: Vec<_> = items.iter().take(SHOWN_ITEMS).map(|index| part_path(step, *index)).collect();
+        if items.len() > SHOWN_ITEMS {
+            paths.push(format!("{} more", items.len() - SHOWN_ITEMS));
+        }
+        let by = if capability == &gate { String::new() } else { format!("{capability}: ") };
+        shown.push(format!("{by}{reason} ({})", paths.join(", ")));
+    }
+    let others: usize = groups.iter().skip(SHOWN_REASONS).map(|(.., items)| items.len()).sum();
+    if others > 0 {
+        shown.push(format!("other reasons for {others} more"));
+    }
+    Some(ApprovalReason::Gate { capability: gate.clone(), reason: shown.join("; ") })
+}
+
 /// Returns why a capability requires approval: a gate rejected it, or it always does.
 pub(super) fn approval_reason(
     refused: Option<ApprovalReason>,
     capability: &Capability,
 ) -> Option<ApprovalReason> {
     refused.or_else(|| capability.safety.requires_confirmation.then_some(ApprovalReason::Confirmation))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rejected(capability: &str, reason: &str) -> ApprovalReason {
+        ApprovalReason::Gate { capability: capability.into(), reason: reason.into() }
+    }
+
+    fn reason_of(rejections: &[ApprovalReason]) -> Option<ApprovalReason> {
+        rejection_of_items("send", &rejections.iter().cloned().enumerate().collect())
+    }
+
+    #[test]
+    fn rejections_of_several_items_name_each_reason_and_its_items() {
+        assert_eq!(reason_of(&[]), None);
+        let harmless = rejected("a.check", "in QA");
+        assert_eq!(reason_of(&[harmless.clone()]), Some(rejected("a.check", "in QA (send[0])")));
+        let other = rejected("b.check", "to production");
+        assert_eq!(
+            reason_of(&[harmless.clone(), other, harmless]),
+            Some(rejected("a.check", "in QA (send[0], send[2]); b.check: to production (send[1])"))
+        );
+    }
+
+    #[test]
+    fn the_reason_of_many_rejections_is_bounded() {
+        let same: Vec<_> = (0..10_000).map(|_| rejected("a.check", "no")).collect();
+        let listed = "no (send[0], send[1], send[2], send[3], send[4], 9995 more)";
+        assert_eq!(reason_of(&same), Some(rejected("a.check", listed)));
+        let distinct: Vec<_> = (0..10_000).map(|n| rejected("a.check", &n.to_string())).collect();
+        let listed = "0 (send[0]); 1 (send[1]); 2 (send[2]); other reasons for 9997 more";
+        assert_eq!(reason_of(&distinct), Some(rejected("a.check", listed)));
+    }
 }

@@ -14,7 +14,7 @@ use super::call::{CallFailure, Reply};
 use super::expand::StepCalls;
 use super::failure::Failure;
 use super::fields::check_outputs;
-use super::gates::{Gates, approval_reason, gates};
+use super::gates::{Gates, approval_reason, gates, rejection_of_items};
 use super::loops::no_items;
 use super::plan::Plan;
 use super::progress::{CompositeKind, OpenStep, Progress, join, passed_in};
@@ -205,13 +205,13 @@ impl Scheduler {
         if progress.reopen(context.path, &work, work_digest.as_deref()) {
             return Ok(true);
         }
-        let (mut warnings, mut refusals) = (Vec::<NewEvent>::new(), BTreeMap::new());
+        let (mut warnings, mut rejections) = (Vec::<NewEvent>::new(), BTreeMap::new());
         let mut known_warnings = HashSet::new();
         let is_complete = |index| self.progress.completed.contains(&part_path(context.path, index));
         let gate_paths = format!("{}~gate:", context.path);
         let is_calling_gates = context.running.iter().any(|path| path.starts_with(&gate_paths));
         let (mut gate_calls, mut running) = (Vec::<Box<ScheduledCall>>::new(), 0);
-        for (capability, inputs) in work.left(is_complete) {
+        for (index, capability, inputs) in work.left(is_complete) {
             let is_pending = !gate_calls.is_empty() || running > 0;
             match gates(context, &self.progress, &self.approvals, capability, inputs) {
                 Ok(Gates::Call(call)) => {
@@ -233,9 +233,7 @@ impl Scheduler {
                     // One for all items about which the gate says the same.
                     let is_new = |event: &NewEvent| known_warnings.insert(event.data.to_string());
                     warnings.extend(more.into_iter().filter(is_new));
-                    if let Some(why) = refused {
-                        refusals.entry(capability.id.clone()).or_insert(why);
-                    }
+                    rejections.extend(refused.map(|why| (index, why)));
                 }
             }
             if gate_calls.len() + running >= PARALLEL {
@@ -248,14 +246,15 @@ impl Scheduler {
             }
             return Ok(false);
         }
-        let human =
-            |capability: &Capability| approval_reason(refusals.get(&capability.id).cloned(), capability);
+        let human = |index: usize, capability: &Capability| {
+            approval_reason(rejections.get(&index).cloned(), capability)
+        };
         let (kind, digest) = match work {
             StepCalls::Single { capability, inputs } => {
                 let (plan, path) = (&self.progress.plan, context.path.to_owned());
                 let mut call = ScheduledCall::new(plan, path, Role::Call, &capability, inputs);
                 call.notes = warnings;
-                let human = human(&capability);
+                let human = human(0, &capability);
                 return self.prompt(call, human, context, out);
             }
             StepCalls::Foreach { capability, calls } => {
@@ -267,7 +266,7 @@ impl Scheduler {
                     .collect();
                 let inputs = Value::Array(left);
                 let digest = gate_digest(context.path, &capability.id, &inputs);
-                let human = human(&capability);
+                let human = approval_reason(rejection_of_items(context.path, &rejections), &capability);
                 let lost = self.progress.unfinished.get(context.path);
                 if let Some(ask) =
                     self.approvals.question(lost, context.path, &capability, &inputs, &digest, human)
@@ -290,7 +289,7 @@ impl Scheduler {
                         continue;
                     }
                     let path = part_path(context.path, index);
-                    let human = human(capability);
+                    let human = human(index, capability);
                     let inputs = Value::Object(inputs.clone());
                     let digest = gate_digest(&path, &capability.id, &inputs);
                     let lost = unfinished.get(&path);

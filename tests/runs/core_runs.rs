@@ -145,6 +145,44 @@ async fn failed_run_continues_with_corrected_inputs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn gates_of_inputs_before_a_correction_are_not_shown_as_pending() {
+    let place = TestHome::new();
+    let file = "skills/upload/capabilities/send.yaml";
+    let text = std::fs::read_to_string(place.path(file)).unwrap();
+    let gate = "safety: {mandatory_pre_gates: [{capability: test.upload.check, on_fail: block}]}\n";
+    place.write(file, &format!("{text}{gate}"));
+    place.write(
+        "skills/upload/capabilities/check.yaml",
+        "id: test.upload.check\nversion: 1.0.0\ninputs: {name: {type: string}}\n\
+         outputs: {allowed: {type: boolean}}\nproperties: {side_effects: false}\n",
+    );
+    place.write(
+        "skills/upload/bindings/check.yaml",
+        "id: upload-check\ncapability: test.upload.check\nservice: bundle\nprotocol: script\n\
+         operation: scripts/check.sh\nresponse: {allowed: response.allowed}\n\
+         metadata: {conformance_profile: standard}\n",
+    );
+    place.write("skills/upload/scripts/check.sh", "#!/usr/bin/env bash\nprintf '{\"allowed\": true}\\n'\n");
+    let core = place.open().await;
+    let failed = run(&core, "upload", json!({ "name": "wrong.csv" })).await;
+    let gates = async || {
+        let steps = core.run(&failed.id.0).await.unwrap().steps;
+        let gates = steps.into_iter().filter(|view| view.step.contains("~gate:"));
+        gates.map(|view| view.state).collect::<Vec<_>>()
+    };
+    assert_eq!(gates().await, [StepState::Completed], "{:?}", failed.error);
+    let resume = RunCommand::Resume {
+        checkpoint: None,
+        inputs: Some(object(json!({ "name": "right.csv" }))),
+        despite_change: false,
+        by: None,
+    };
+    send_command(&core, &failed, resume).await.unwrap();
+    let done = wait_for_completion(&core, &failed.id.0).await;
+    assert_eq!((done.state, gates().await), (RunState::Completed, vec![StepState::Completed]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn null_restores_the_default_of_a_corrected_input() {
     let place = TestHome::new();
     let file = "skills/upload/skill.yaml";

@@ -518,7 +518,8 @@ async fn gates_check_each_item_of_a_foreach() {
                 assert_eq!((gates, warnings, bench.fake.count("send[3]")), (3, 1, 1), "{kinds:?}");
             }
             _ => {
-                let why = json!({"gate": {"capability": "pii.detect", "reason": "blocked"}});
+                let why =
+                    json!({"gate": {"capability": "pii.detect", "reason": "blocked (send[1], send[3])"}});
                 assert_eq!(pending_step(&executed), ("send".into(), why));
                 let at = bench.engine.at_gate(&run).await.unwrap().unwrap();
                 assert_eq!(at.inputs.as_array().unwrap().len(), 4, "one question about all");

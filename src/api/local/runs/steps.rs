@@ -120,9 +120,14 @@ impl ViewBuilder<'_> {
     fn parts(&self, step: &Step, path: &str) -> Vec<(String, String)> {
         let mut gates = Vec::new();
         let mut turns: BTreeSet<(u64, String)> = BTreeSet::new();
-        for other in self.histories.keys() {
+        let has_record = self.histories.get(path).is_some_and(|history| history.record.is_some());
+        for (other, history) in &self.histories {
             let Some(rest) = other.strip_prefix(path) else { continue };
             if let Some(gate) = rest.strip_prefix("~gate:") {
+                // It checked inputs that were corrected since.
+                if has_record && history.record.is_none() && !history.open {
+                    continue;
+                }
                 // Without the digest of what it checked.
                 let gate = gate.split_once('#').map_or(gate, |(gate, _)| gate);
                 gates.push(((*other).to_owned(), format!("gate {gate}")));
