@@ -64,19 +64,6 @@ pub(super) fn about_change(
     ApprovalRequest { step: step.to_owned(), capability, inputs, digest, why }
 }
 
-/// What a person decides about a call: the call itself, or, where one that may not be repeated had started, that
-/// attempt of it.
-pub(super) fn asked_digest(lost: Option<&StepIntent>, digest: &str) -> String {
-    let lost = lost.filter(|intent| !intent.repeatable);
-    lost.map_or_else(|| digest.to_owned(), |intent| lost_digest(digest, intent.attempt))
-}
-
-/// Returns the digest for a decision about an interrupted call whose outcome is unknown; it covers the attempt, so that
-/// a resent decision about an earlier attempt does not apply to this one.
-fn lost_digest(call: &str, attempt: u32) -> String {
-    digest_of(&json!({"call": call, "lost_attempt": attempt}))
-}
-
 /// The digests of a question.
 struct Digests {
     current: String,
@@ -119,7 +106,12 @@ impl Approvals {
         call: &str,
         edited: &BTreeMap<String, String>,
     ) -> String {
-        let Digests { current, former } = self.digests(step, capability, call, edited);
+        self.asked(step, capability, self.digests(step, capability, call, Some(edited)))
+    }
+
+    /// Returns the digest with which the run waits, if it is valid, otherwise the current one.
+    fn asked(&self, step: &str, capability: Option<&str>, digests: Digests) -> String {
+        let Digests { current, former } = digests;
         let nothing_callable = capability.and_then(|id| self.present.get(id));
         if nothing_callable.is_some_and(|present| present.callable.is_empty())
             && let Some(Gate::Human { step: waiting, inputs_digest, .. }) = &self.run.gate
@@ -133,21 +125,25 @@ impl Approvals {
 
     /// Returns whether a step was approved to run this call, which requires approval for this reason.
     pub fn is_allowed(&self, step: &str, capability: Option<&str>, call: &str, why: &ApprovalReason) -> bool {
-        let Digests { current, former } = self.digests(step, capability, call, &BTreeMap::new());
+        let Digests { current, former } = self.digests(step, capability, call, Some(&BTreeMap::new()));
         std::iter::once(&current).chain(&former).any(|digest| self.grants.allow(step, digest, why))
     }
 
+    /// Without `edited` they do not cover code, about whose changes another question is asked.
     fn digests(
         &self,
         step: &str,
         capability: Option<&str>,
         call: &str,
-        edited: &BTreeMap<String, String>,
+        edited: Option<&BTreeMap<String, String>>,
     ) -> Digests {
         let question = self.grants.question(step, call);
-        let mut code = self.run.options.pins.clone().unwrap_or_default();
-        code.extend(edited.clone());
-        let mut covered = json!({"call": question, "contract": self.run.contract_digest, "code": code});
+        let mut covered = json!({"call": question, "contract": self.run.contract_digest});
+        if let Some(edited) = edited {
+            let mut code = self.run.options.pins.clone().unwrap_or_default();
+            code.extend(edited.clone());
+            covered["code"] = json!(code);
+        }
         let files = &self.run.options.file_digests;
         if !files.is_empty() {
             covered["files"] = json!(files);
@@ -157,12 +153,61 @@ impl Approvals {
             former.push(digest_of(&covered));
             covered["target"] = json!(self.target_digest.get_or_init(|| digest_of(target)));
         }
-        let present = capability.and_then(|id| self.present.get(id));
-        if let Some(present) = present.filter(|present| !present.callable.is_empty()) {
+        if let Some(bindings) = capability.and_then(|id| self.bindings_digest(id)) {
             former.push(digest_of(&covered));
-            covered["bindings"] = json!(digest_of(&json!([*self.key, present.callable])));
+            covered["bindings"] = json!(bindings);
         }
         Digests { current: digest_of(&covered), former }
+    }
+
+    /// Returns the digests of the question about an interrupted call whose outcome is unknown. They cover the attempt,
+    /// so that a resent decision about an earlier attempt does not apply to this one.
+    fn lost_digests(&self, step: &str, capability: &str, call: &str, attempt: u32) -> Digests {
+        let of = |call: &str| digest_of(&json!({"call": call, "lost_attempt": attempt}));
+        let covered = self.digests(step, Some(capability), call, None).current;
+        Digests { current: of(&covered), former: vec![of(call)] }
+    }
+
+    /// Returns the digest of the question about a call whose outcome is unknown.
+    pub fn lost_question_digest(&self, step: &str, capability: &str, call: &str, attempt: u32) -> String {
+        self.asked(step, Some(capability), self.lost_digests(step, capability, call, attempt))
+    }
+
+    /// Returns a digest of the bindings that may be called for a capability, with their addresses; `None` for runs of
+    /// earlier versions, which record no bindings.
+    pub fn bindings_digest(&self, capability: &str) -> Option<String> {
+        let present = self.present.get(capability)?;
+        Some(digest_of(&json!([*self.key, present.callable])))
+    }
+
+    /// Returns a digest of the bindings that may be called for several capabilities; `None` if none are recorded.
+    pub fn bindings_of<'a>(&self, capabilities: impl IntoIterator<Item = &'a str>) -> Option<String> {
+        let digests: Option<Vec<_>> = capabilities.into_iter().map(|id| self.bindings_digest(id)).collect();
+        digests.map(|digests| digest_of(&json!(digests)))
+    }
+
+    /// Returns whether what had started may call the same bindings now. Earlier versions did not record them.
+    pub fn has_same_bindings<'a>(
+        &self,
+        intent: &StepIntent,
+        capabilities: impl IntoIterator<Item = &'a str>,
+    ) -> bool {
+        intent.bindings.is_none() || intent.bindings == self.bindings_of(capabilities)
+    }
+
+    /// Returns the decision about an interrupted call whose outcome is unknown, and the outputs that it states.
+    fn choice(
+        &self,
+        intent: &StepIntent,
+        path: &str,
+        capability: &str,
+        call: &str,
+    ) -> Option<(Choice, Map<String, Value>)> {
+        let Digests { current, former } = self.lost_digests(path, capability, call, intent.attempt);
+        std::iter::once(&current).chain(&former).find_map(|digest| {
+            let choice = self.grants.choice(path, digest)?;
+            Some((choice, self.grants.result(path, digest)))
+        })
     }
 
     /// Returns why the run waits for the approval of a call of this step now; `None` if it does not.
@@ -204,16 +249,16 @@ impl Approvals {
     ) -> Admission {
         if let Some(intent) = lost {
             if !intent.repeatable {
-                let lost = lost_digest(digest, intent.attempt);
-                return match self.grants.choice(path, &lost) {
+                return match self.choice(intent, path, capability, digest) {
                     None => Admission::Ask(ApprovalReason::UnknownOutcome),
-                    Some(Choice::Rerun) => Admission::Go(intent.attempt.saturating_add(1)),
-                    Some(Choice::Happened) => Admission::Happened(self.grants.result(path, &lost)),
-                    Some(Choice::Skip) => Admission::Skip,
-                    Some(Choice::Fail) => Admission::Fail,
+                    Some((Choice::Rerun, _)) => Admission::Go(intent.attempt.saturating_add(1)),
+                    Some((Choice::Happened, result)) => Admission::Happened(result),
+                    Some((Choice::Skip, _)) => Admission::Skip,
+                    Some((Choice::Fail, _)) => Admission::Fail,
                 };
             }
-            if intent.inputs_digest == digest {
+            let is_approved = human.is_none() || self.has_same_bindings(intent, [capability]);
+            if intent.inputs_digest == digest && is_approved {
                 // Its approval was given before it started.
                 return Admission::Go(intent.attempt);
             }
@@ -236,11 +281,13 @@ impl Approvals {
         digest: &str,
         human: Option<ApprovalReason>,
     ) -> Option<ApprovalRequest> {
-        let unknown = lost.is_some_and(|intent| !intent.repeatable);
-        if unknown && self.grants.choice(path, &asked_digest(lost, digest)) != Some(Choice::Rerun) {
+        let id = capability.id.as_str();
+        let unknown = lost.filter(|intent| !intent.repeatable);
+        let choice = unknown.map(|intent| self.choice(intent, path, id, digest).map(|(choice, _)| choice));
+        if choice.is_some_and(|choice| choice != Some(Choice::Rerun)) {
             return None;
         }
-        let id = capability.id.as_str();
+        let unknown = unknown.is_some();
         let open = human.filter(|why| !unknown && !self.is_allowed(path, Some(id), digest, why));
         if let Some(why) = self.changes(id) {
             let edited = match &why {

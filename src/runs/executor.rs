@@ -18,7 +18,7 @@ use super::run_writer::{ExecutionStop, RunWriter};
 use super::running_calls::{RunningCall, RunningCalls};
 use super::schedule::PARALLEL;
 use super::scheduled_call::ScheduledCall;
-use super::scheduler::{Expansion, Scheduler};
+use super::scheduler::{Expansion, OpenedStep, Scheduler};
 use super::termination::{approval_gate, end_for_error, stuck};
 use skills_model::{Command, Gate, RunState, TransitionError, WorkerReport};
 use skills_store::{EventKind, NewEvent, RunRecord, StepIntent, StepRecord, StepStatus, StoreError};
@@ -34,8 +34,8 @@ pub(super) struct RunExecution<'e> {
     conditions: CallConditions,
     files: BTreeMap<String, PathBuf>,
     calls: RunningCalls,
-    /// Steps of several calls to be opened: path and digest.
-    pub(super) opened: Vec<(String, String)>,
+    /// Steps of several calls to be opened.
+    pub(super) opened: Vec<OpenedStep>,
     /// Whether state other than the records changed that a checkpoint must contain.
     pub(super) needs_checkpoint: bool,
     /// Results that are not yet recorded.
@@ -205,7 +205,8 @@ impl<'e> RunExecution<'e> {
         let mut intents = self.opened_intents();
         for (call, _) in &starting {
             let intent = self.intent(&call.path, call.attempt, call.digest.clone(), call.is_repeatable());
-            intents.push(StepIntent { capability: self.chosen_capability(call), ..intent });
+            let (capability, bindings) = (self.chosen_capability(call), call.bindings.clone());
+            intents.push(StepIntent { capability, bindings, ..intent });
             self.events.extend(call.notes.iter().cloned());
         }
         let started = self.commit(intents).await?;
@@ -220,13 +221,25 @@ impl<'e> RunExecution<'e> {
 
     pub(super) fn opened_intents(&mut self) -> Vec<StepIntent> {
         let opened = std::mem::take(&mut self.opened);
-        opened.into_iter().map(|(step, digest)| self.intent(&step, 1, digest, true)).collect()
+        let intent = |step: OpenedStep| StepIntent {
+            bindings: step.bindings,
+            ..self.intent(&step.path, 1, step.digest, true)
+        };
+        opened.into_iter().map(intent).collect()
     }
 
     fn intent(&self, step: &str, attempt: u32, inputs_digest: String, repeatable: bool) -> StepIntent {
         let idempotency_key = idempotency_key(&self.scheduler.progress.run.id.0, step);
         let step = step.to_owned();
-        StepIntent { step, attempt, inputs_digest, idempotency_key, repeatable, capability: None }
+        StepIntent {
+            step,
+            attempt,
+            inputs_digest,
+            idempotency_key,
+            repeatable,
+            capability: None,
+            bindings: None,
+        }
     }
 
     /// Returns the capability of a call if its step names several, so that its start records which one was called.
@@ -388,7 +401,7 @@ impl<'e> RunExecution<'e> {
             let error = CallError::new(CallFailure::Canceled, why);
             self.stopped.push(call.failure(error, started_ms));
         }
-        for (step, _) in std::mem::take(&mut self.opened) {
+        for OpenedStep { path: step, .. } in std::mem::take(&mut self.opened) {
             self.needs_checkpoint |= self.scheduler.progress.reset(&step);
         }
         self.calls.wind_down();

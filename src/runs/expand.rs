@@ -96,6 +96,18 @@ impl StepCalls {
         }
     }
 
+    /// Returns the capabilities that are called.
+    pub fn capabilities(&self) -> Vec<&str> {
+        match self {
+            Self::Single { capability, .. }
+            | Self::Foreach { capability, .. }
+            | Self::While { capability, .. } => vec![&capability.id],
+            Self::Scatter(branches) => {
+                branches.iter().map(|(capability, _)| capability.id.as_str()).collect()
+            }
+        }
+    }
+
     /// Returns the digest of all calls of a step that makes several, whichever of them are complete.
     pub fn digest(&self, step: &str) -> Option<String> {
         let each = |call: &Inputs| Value::Object(call.clone());

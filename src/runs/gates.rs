@@ -181,11 +181,17 @@ const SHOWN_REASONS: usize = 3;
 const SHOWN_ITEMS: usize = 5;
 
 /// Returns one reason for the rejections of several items of a step, which names the items: `too long (send[1],
-/// send[3])`.
+/// send[3])`. `recorded` is the reason for which the run waits at the step, and stays as it is.
 pub(super) fn rejection_of_items(
     step: &str,
     rejections: &BTreeMap<usize, ApprovalReason>,
+    recorded: Option<&ApprovalReason>,
 ) -> Option<ApprovalReason> {
+    if let Some(ApprovalReason::Gate { capability, reason }) = rejections.values().next()
+        && recorded.and_then(|why| rejection(why, capability)).as_ref() == Some(reason)
+    {
+        return rejections.values().next().cloned();
+    }
     let (mut groups, mut known) = (Vec::new(), HashMap::new());
     for (index, why) in rejections {
         let ApprovalReason::Gate { capability, reason } = why else { continue };
@@ -229,7 +235,7 @@ mod tests {
     }
 
     fn reason_of(rejections: &[ApprovalReason]) -> Option<ApprovalReason> {
-        rejection_of_items("send", &rejections.iter().cloned().enumerate().collect())
+        rejection_of_items("send", &rejections.iter().cloned().enumerate().collect(), None)
     }
 
     #[test]

@@ -68,10 +68,14 @@ struct Inner {
     frames: BTreeMap<String, Namespaces>,
 }
 
-/// Returns the digest of calls for which the gates of a step passed in a run. Another run that continues from its
-/// checkpoint does not use it.
-pub(super) fn passed_in(run: &RunId, calls: &str) -> String {
-    digest_of(&json!({"run": run, "calls": calls}))
+/// Returns the digest of calls for which the gates and approvals of a step passed in a run, with the bindings that could
+/// be called. Another run that continues from its checkpoint does not use it.
+pub(super) fn passed_in(run: &RunId, calls: &str, bindings: Option<&str>) -> String {
+    let mut covered = json!({"run": run, "calls": calls});
+    if let Some(bindings) = bindings {
+        covered["bindings"] = bindings.into();
+    }
+    digest_of(&covered)
 }
 
 /// The state of a run that is executed.
@@ -201,10 +205,17 @@ impl Progress {
     }
 
     /// Reopens a step whose gates had passed before its worker was lost, if what it will run is unchanged.
-    pub fn reopen(&mut self, path: &str, work: &StepCalls, digest: Option<&str>) -> bool {
-        let Some(active) = self.active.get_mut(path) else { return false };
-        let passed = digest.map(|calls| passed_in(&self.run.id, calls));
-        if passed.is_none() || active.passed != passed {
+    pub fn reopen(
+        &mut self,
+        path: &str,
+        work: &StepCalls,
+        digest: Option<&str>,
+        bindings: Option<&str>,
+    ) -> bool {
+        let (Some(active), Some(calls)) = (self.active.get_mut(path), digest) else { return false };
+        // Earlier versions recorded no bindings.
+        let passed = [bindings, None].map(|bindings| passed_in(&self.run.id, calls, bindings));
+        if active.passed.as_ref().is_none_or(|digest| !passed.contains(digest)) {
             return false;
         }
         active.kind = match work {

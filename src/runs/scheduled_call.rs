@@ -41,6 +41,8 @@ pub(super) struct ScheduledCall {
     pub inputs: Map<String, Value>,
     /// Digest of path, capability and inputs.
     pub digest: String,
+    /// Digest of the bindings that may be called.
+    pub bindings: Option<String>,
     /// Attempt number, from 1.
     pub attempt: u32,
     pub retry: Option<Retry>,
@@ -74,6 +76,7 @@ impl ScheduledCall {
             capability: capability.clone(),
             inputs,
             digest,
+            bindings: None,
             attempt: 1,
             retry,
             timeout,

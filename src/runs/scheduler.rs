@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::approvals::{Admission, ApprovalRequest, Approvals, asked_digest};
+use super::approvals::{Admission, ApprovalRequest, Approvals};
 use super::call::{CallFailure, Reply};
 use super::expand::StepCalls;
 use super::failure::Failure;
@@ -28,6 +28,16 @@ use skills_store::{EventKind, NewEvent, StepRecord, StepStatus};
 /// Paths of calls that are in progress.
 pub(super) type Running = HashSet<String>;
 
+/// A step of several calls that starts.
+#[derive(Debug)]
+pub(super) struct OpenedStep {
+    pub path: String,
+    /// Digest of what it will run.
+    pub digest: String,
+    /// Digest of the bindings that may be called.
+    pub bindings: Option<String>,
+}
+
 /// What a run does next.
 #[derive(Debug, Default)]
 pub(super) struct Expansion {
@@ -37,8 +47,8 @@ pub(super) struct Expansion {
     pub asks: Vec<ApprovalRequest>,
     /// Steps that wait for a signal: path and name.
     pub signals: Vec<(String, String)>,
-    /// Steps of several calls that start: path and digest of what they will run.
-    pub opened: Vec<(String, String)>,
+    /// Steps of several calls that start.
+    pub opened: Vec<OpenedStep>,
     /// Steps that ended without a call.
     pub records: Vec<StepRecord>,
     /// Other events.
@@ -176,17 +186,18 @@ impl Scheduler {
         kind: CompositeKind,
         digest: String,
         passed: Option<String>,
+        bindings: Option<String>,
         out: &mut Expansion,
     ) {
         let active = &mut self.progress.active;
         let started_ms = active.get(context.path).map_or(context.now_ms, |active| active.started_ms);
-        let passed = passed.map(|calls| passed_in(&self.progress.run.id, &calls));
+        let passed = passed.map(|calls| passed_in(&self.progress.run.id, &calls, bindings.as_deref()));
         active.insert(
             context.path.to_owned(),
             OpenStep { kind, open: true, passed, started_ms, corrected: false },
         );
         self.start(context.path);
-        out.opened.push((context.path.to_owned(), digest));
+        out.opened.push(OpenedStep { path: context.path.to_owned(), digest, bindings });
     }
 
     /// Opens a step that calls capabilities: selects the capability, checks gates and approvals, then starts.
@@ -202,7 +213,8 @@ impl Scheduler {
             return progress.finish(context, &no_items(context, capability), true, out);
         }
         let work_digest = work.digest(context.path);
-        if progress.reopen(context.path, &work, work_digest.as_deref()) {
+        let bindings = self.approvals.bindings_of(work.capabilities());
+        if progress.reopen(context.path, &work, work_digest.as_deref(), bindings.as_deref()) {
             return Ok(true);
         }
         let (mut warnings, mut rejections) = (Vec::<NewEvent>::new(), BTreeMap::new());
@@ -266,7 +278,9 @@ impl Scheduler {
                     .collect();
                 let inputs = Value::Array(left);
                 let digest = gate_digest(context.path, &capability.id, &inputs);
-                let human = approval_reason(rejection_of_items(context.path, &rejections), &capability);
+                let recorded = self.approvals.reason_at(context.path);
+                let rejected = rejection_of_items(context.path, &rejections, recorded);
+                let human = approval_reason(rejected, &capability);
                 let lost = self.progress.unfinished.get(context.path);
                 if let Some(ask) =
                     self.approvals.question(lost, context.path, &capability, &inputs, &digest, human)
@@ -283,7 +297,10 @@ impl Scheduler {
             StepCalls::Scatter(branches) => {
                 let digest = work_digest.clone().unwrap_or_default();
                 let unfinished = &self.progress.unfinished;
-                let begun = unfinished.get(context.path).is_some_and(|intent| intent.inputs_digest == digest);
+                let begun = unfinished.get(context.path).is_some_and(|intent| {
+                    let capabilities = branches.iter().map(|(capability, _)| capability.id.as_str());
+                    intent.inputs_digest == digest && self.approvals.has_same_bindings(intent, capabilities)
+                });
                 for (index, (capability, inputs)) in branches.iter().enumerate() {
                     if begun || is_complete(index) {
                         continue;
@@ -305,7 +322,7 @@ impl Scheduler {
             }
         };
         out.events.extend(warnings);
-        self.open(context, kind, digest, work_digest, out);
+        self.open(context, kind, digest, work_digest, bindings, out);
         Ok(true)
     }
 
@@ -321,6 +338,7 @@ impl Scheduler {
             return Ok(false);
         }
         let inputs = Value::Object(call.inputs.clone());
+        call.bindings = self.approvals.bindings_of([call.capability.id.as_str()]);
         let (lost, approvals) = (self.progress.unfinished.get(&call.path), &self.approvals);
         let question =
             approvals.question(lost, &call.path, &call.capability, &inputs, &call.digest, human.clone());
@@ -335,8 +353,16 @@ impl Scheduler {
                 Ok(false)
             }
             Admission::Ask(why) => {
-                let ScheduledCall { path, capability, inputs, digest, .. } = call;
-                let digest = asked_digest(lost, &digest);
+                let digest = match lost.filter(|intent| !intent.repeatable) {
+                    Some(intent) => approvals.lost_question_digest(
+                        &call.path,
+                        &call.capability.id,
+                        &call.digest,
+                        intent.attempt,
+                    ),
+                    None => call.digest,
+                };
+                let ScheduledCall { path, capability, inputs, .. } = call;
                 let (capability, inputs) = (Some(capability), Value::Object(inputs));
                 out.ask(ApprovalRequest { step: path, capability, inputs, digest, why })?;
                 Ok(false)

@@ -370,6 +370,9 @@ pub struct StepIntent {
     /// The capability that is called, if the step names several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capability: Option<String>,
+    /// Digest of the bindings that could be called, which an approval of the step covers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bindings: Option<String>,
 }
 
 /// How a step ended.

@@ -116,6 +116,7 @@ fn intent(step: &str) -> StepIntent {
         idempotency_key: format!("key-{step}"),
         repeatable: false,
         capability: None,
+        bindings: None,
     }
 }
 

@@ -196,6 +196,7 @@ async fn a_run_costs_few_round_trips() {
         idempotency_key: step.to_owned(),
         repeatable: true,
         capability: None,
+        bindings: None,
     };
     store.record_intent(&run, claim.fence, 1, intent(STEPS[0])).await.unwrap();
     count();
