@@ -106,11 +106,11 @@ impl Approvals {
         call: &str,
         edited: &BTreeMap<String, String>,
     ) -> String {
-        self.asked(step, capability, self.digests(step, capability, call, Some(edited)))
+        self.valid_digest(step, capability, self.digests(step, capability, call, Some(edited)))
     }
 
     /// Returns the digest with which the run waits, if it is valid, otherwise the current one.
-    fn asked(&self, step: &str, capability: Option<&str>, digests: Digests) -> String {
+    fn valid_digest(&self, step: &str, capability: Option<&str>, digests: Digests) -> String {
         let Digests { current, former } = digests;
         let nothing_callable = capability.and_then(|id| self.present.get(id));
         if nothing_callable.is_some_and(|present| present.callable.is_empty())
@@ -170,7 +170,7 @@ impl Approvals {
 
     /// Returns the digest of the question about a call whose outcome is unknown.
     pub fn lost_question_digest(&self, step: &str, capability: &str, call: &str, attempt: u32) -> String {
-        self.asked(step, Some(capability), self.lost_digests(step, capability, call, attempt))
+        self.valid_digest(step, Some(capability), self.lost_digests(step, capability, call, attempt))
     }
 
     /// Returns a digest of the bindings that may be called for a capability, with their addresses; `None` for runs of

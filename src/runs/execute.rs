@@ -227,10 +227,8 @@ impl Engine {
             }
         }
         let present = self.present_bindings(&progress).await;
-        Ok(Ok(Scheduler {
-            progress,
-            approvals: Approvals::new(run, grants, present, self.question_key().await),
-        }))
+        let approvals = Approvals::new(run, grants, present, self.question_key().await);
+        Ok(Ok(Scheduler::new(progress, approvals)))
     }
 
     /// Returns what would execute each capability of a run now.
@@ -366,7 +364,7 @@ impl Engine {
 
 /// Returns the approval that the policy requires before the first step, unless it was given.
 pub(super) fn before_first_step(scheduler: &Scheduler) -> Option<ApprovalRequest> {
-    let Scheduler { progress, approvals } = scheduler;
+    let Scheduler { progress, approvals, .. } = scheduler;
     let rule = progress.plan.approval.clone()?;
     let inputs = progress.run.inputs.clone();
     let call = gate_digest(BEFORE_FIRST_STEP, "", &inputs);

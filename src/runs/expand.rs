@@ -33,7 +33,7 @@ pub(super) enum StepCalls {
     /// One call for each item, sequentially.
     Foreach {
         capability: Arc<Capability>,
-        calls: Vec<Inputs>,
+        calls: Arc<Vec<Inputs>>,
     },
     /// Sequential calls while a condition holds; the inputs are those of the first one.
     While {
@@ -70,7 +70,7 @@ impl StepCalls {
         let capability = routed(context, plan, frames)?;
         if let Some(foreach) = &step.foreach {
             let calls = items(context, frames, completed, foreach, &capability)?;
-            return Ok(Self::Foreach { capability, calls });
+            return Ok(Self::Foreach { capability, calls: Arc::new(calls) });
         }
         let inputs = checked_at(context.path, &capability, &frames.inputs(context, &Inputs::new())?)?;
         if step.repeat.is_some() {

@@ -20,6 +20,8 @@ pub(super) struct Frames {
     pub spaces: BTreeMap<String, Namespaces>,
     /// What the run is attached to.
     pub target: Option<Value>,
+    /// Number of changes, by which inputs that were evaluated earlier are known to be current.
+    pub version: u64,
 }
 
 impl Frames {
@@ -100,6 +102,20 @@ impl Frames {
         };
         result.map_err(|reason| context.failure(CallFailure::InvalidConfiguration, reason))?;
         *space = written;
+        self.version += 1;
         Ok(())
+    }
+
+    /// Sets the inputs of a nested skill.
+    pub fn open(&mut self, frame: &str, inputs: Map<String, Value>) {
+        self.spaces.entry(frame.to_owned()).or_default().inputs = inputs;
+        self.version += 1;
+    }
+
+    /// Removes the namespaces of a nested skill, if the step is one.
+    pub fn close(&mut self, frame: &str) {
+        if self.spaces.remove(frame).is_some() {
+            self.version += 1;
+        }
     }
 }

@@ -43,8 +43,8 @@ impl Grant {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Grants {
     open: Vec<Grant>,
-    /// The step of the last question, and its reason.
-    asked: Option<(String, ApprovalReason)>,
+    /// The step at which the run last waited for approval, and the reason.
+    waiting: Option<(String, ApprovalReason)>,
     /// Number of consumed approvals by step.
     used: BTreeMap<String, u64>,
 }
@@ -60,14 +60,14 @@ impl Grants {
             if matches!(event.kind, EventKind::GateWaiting | EventKind::GateChanged)
                 && let Ok(Gate::Human { step, why, .. }) = Gate::deserialize(&event.data["gate"])
             {
-                self.asked = Some((step, why));
+                self.waiting = Some((step, why));
             }
             let Some(step) = event.step.as_deref() else { continue };
             match &event.kind {
                 EventKind::GateApproved => {
                     let text = |field: &str| event.data.get(field).and_then(|value| value.as_str());
-                    let asked = self.asked.as_ref().filter(|(at, _)| at == step);
-                    let why = asked.map(|(_, why)| why.clone());
+                    let waiting = self.waiting.as_ref().filter(|(at, _)| at == step);
+                    let why = waiting.map(|(_, why)| why.clone());
                     let grant = |digest: &str| Grant {
                         step: step.to_owned(),
                         digest: digest.to_owned(),

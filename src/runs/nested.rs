@@ -33,7 +33,7 @@ impl Scheduler {
             )
         })?;
         let digest = gate_digest(context.path, id, &Value::Object(inputs.clone()));
-        frames.spaces.entry(context.path.to_owned()).or_default().inputs = inputs;
+        frames.open(context.path, inputs);
         self.open(context, CompositeKind::Skill, digest, None, None, out);
         Ok(true)
     }

@@ -45,14 +45,14 @@ pub(super) enum CompositeKind {
         capability: String,
         /// Recomputed when a run continues, and compared with the digest.
         #[serde(skip)]
-        calls: Vec<Map<String, Value>>,
+        calls: Arc<Vec<Map<String, Value>>>,
     },
     /// Repeated while a condition holds.
     While { capability: String },
     /// Several capabilities in parallel, with the inputs of each.
     Scatter {
         #[serde(skip)]
-        calls: Vec<(String, Map<String, Value>)>,
+        calls: Arc<Vec<(String, Map<String, Value>)>>,
     },
     /// Another contract.
     Skill,
@@ -141,7 +141,7 @@ impl Progress {
             };
         }
         let mut progress = Self {
-            frames: Frames { spaces, target: run.target.clone() },
+            frames: Frames { spaces, target: run.target.clone(), version: 0 },
             completed: CompletedPaths::restore(checkpoint.done.clone(), steps),
             unfinished: unfinished.into_iter().map(|intent| (intent.step.clone(), intent)).collect(),
             plan,
@@ -220,10 +220,10 @@ impl Progress {
         }
         active.kind = match work {
             StepCalls::Foreach { capability, calls } => {
-                CompositeKind::Foreach { capability: capability.id.clone(), calls: calls.clone() }
+                CompositeKind::Foreach { capability: capability.id.clone(), calls: Arc::clone(calls) }
             }
             StepCalls::Scatter(branches) => CompositeKind::Scatter {
-                calls: branches.iter().map(|(c, inputs)| (c.id.clone(), inputs.clone())).collect(),
+                calls: Arc::new(branches.iter().map(|(c, inputs)| (c.id.clone(), inputs.clone())).collect()),
             },
             StepCalls::Single { .. } | StepCalls::While { .. } => return false,
         };
@@ -264,7 +264,7 @@ impl Progress {
     /// Ends a step.
     pub fn close(&mut self, path: &str) {
         self.active.remove(path);
-        self.frames.spaces.remove(path);
+        self.frames.close(path);
         self.unfinished.remove(path);
         self.completed.close(path);
     }

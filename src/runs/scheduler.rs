@@ -100,14 +100,48 @@ impl StepContext<'_> {
     }
 }
 
+/// A step whose gates are being called.
+#[derive(Debug)]
+struct PreparedStep {
+    /// The version of the namespaces from which the inputs are.
+    version: u64,
+    calls: StepCalls,
+    /// Digest of the calls, if there are several.
+    digest: Option<String>,
+    /// Number of calls, from the first one, for which all gates were called.
+    gated: usize,
+}
+
+/// What the gates of a step's calls have answered.
+#[derive(Debug, Default)]
+struct GateAnswers {
+    /// Gates to be called.
+    calls: Vec<Box<ScheduledCall>>,
+    /// Number of calls of the step whose gates are in progress.
+    running: usize,
+    /// Why the step is skipped, if it is.
+    degraded: Option<NewEvent>,
+    warnings: Vec<NewEvent>,
+    /// Why calls require approval, by index.
+    rejections: BTreeMap<usize, ApprovalReason>,
+    /// Number of calls, from the first one, for which all gates were called.
+    gated: usize,
+}
+
 /// Schedules the calls of a run.
 #[derive(Debug)]
 pub(super) struct Scheduler {
     pub progress: Progress,
     pub approvals: Approvals,
+    /// Steps whose gates are being called, so that their inputs are not evaluated again after each of them.
+    prepared: BTreeMap<String, PreparedStep>,
 }
 
 impl Scheduler {
+    pub fn new(progress: Progress, approvals: Approvals) -> Self {
+        Self { progress, approvals, prepared: BTreeMap::new() }
+    }
+
     /// Advances everything that needs no call, and returns the calls, questions and signals that are next.
     ///
     /// # Errors
@@ -206,58 +240,46 @@ impl Scheduler {
         if !progress.active.contains_key(context.path) {
             progress.frames.targets_are_free(context)?;
         }
-        let work = StepCalls::of(context, &progress.plan, &progress.frames, &progress.completed)?;
+        let gate_paths = format!("{}~gate:", context.path);
+        let calling = context.running.iter().filter(|path| path.starts_with(&gate_paths)).count();
+        if calling > PARALLEL / 2 {
+            // Each look at the gates is at all of them.
+            return Ok(false);
+        }
+        let PreparedStep { version, calls: work, digest: work_digest, gated } = self.prepare(context)?;
+        let progress = &mut self.progress;
         if let StepCalls::Foreach { calls, capability } = &work
             && calls.is_empty()
         {
             return progress.finish(context, &no_items(context, capability), true, out);
         }
-        let work_digest = work.digest(context.path);
         let bindings = self.approvals.bindings_of(work.capabilities());
         if progress.reopen(context.path, &work, work_digest.as_deref(), bindings.as_deref()) {
             return Ok(true);
         }
-        let (mut warnings, mut rejections) = (Vec::<NewEvent>::new(), BTreeMap::new());
-        let mut known_warnings = HashSet::new();
-        let is_complete = |index| self.progress.completed.contains(&part_path(context.path, index));
-        let gate_paths = format!("{}~gate:", context.path);
-        let is_calling_gates = context.running.iter().any(|path| path.starts_with(&gate_paths));
-        let (mut gate_calls, mut running) = (Vec::<Box<ScheduledCall>>::new(), 0);
-        for (index, capability, inputs) in work.left(is_complete) {
-            let is_pending = !gate_calls.is_empty() || running > 0;
-            match gates(context, &self.progress, &self.approvals, capability, inputs) {
-                Ok(Gates::Call(call)) => {
-                    if gate_calls.iter().all(|known| known.path != call.path) {
-                        gate_calls.push(call);
-                    }
-                }
-                Ok(Gates::Running) => running += 1,
-                // An earlier call decides first.
-                Err(_) | Ok(Gates::Degraded(_)) if is_pending => break,
-                Err(failure) => return Err(failure),
-                Ok(Gates::Degraded(_)) if is_calling_gates => return Ok(false),
-                Ok(Gates::Degraded(event)) => {
-                    out.events.push(event);
-                    self.progress.skip(context, json!({"reason": "rejected by a gate"}), out);
-                    return Ok(true);
-                }
-                Ok(Gates::Passed(more, refused)) => {
-                    // One for all items about which the gate says the same.
-                    let is_new = |event: &NewEvent| known_warnings.insert(event.data.to_string());
-                    warnings.extend(more.into_iter().filter(is_new));
-                    rejections.extend(refused.map(|why| (index, why)));
-                }
-            }
-            if gate_calls.len() + running >= PARALLEL {
-                break;
-            }
+        let mut answers = self.gate_answers(context, &work, gated)?;
+        let is_pending = |answers: &GateAnswers| !answers.calls.is_empty() || answers.running > 0;
+        if gated > 0 && !is_pending(&answers) && answers.degraded.is_none() {
+            answers = self.gate_answers(context, &work, 0)?;
         }
-        if !gate_calls.is_empty() || running > 0 {
-            for call in gate_calls {
+        if is_pending(&answers) {
+            let prepared = PreparedStep { version, calls: work, digest: work_digest, gated: answers.gated };
+            self.prepared.insert(context.path.to_owned(), prepared);
+            for call in answers.calls {
                 self.prompt(*call, None, context, out)?;
             }
             return Ok(false);
         }
+        if let Some(event) = answers.degraded {
+            if calling > 0 {
+                return Ok(false);
+            }
+            out.events.push(event);
+            self.progress.skip(context, json!({"reason": "rejected by a gate"}), out);
+            return Ok(true);
+        }
+        let GateAnswers { warnings, rejections, .. } = answers;
+        let is_complete = |index| self.progress.completed.contains(&part_path(context.path, index));
         let human = |index: usize, capability: &Capability| {
             approval_reason(rejections.get(&index).cloned(), capability)
         };
@@ -318,12 +340,67 @@ impl Scheduler {
                     }
                 }
                 let calls = branches.into_iter().map(|(c, inputs)| (c.id.clone(), inputs)).collect();
-                (CompositeKind::Scatter { calls }, digest)
+                (CompositeKind::Scatter { calls: Arc::new(calls) }, digest)
             }
         };
         out.events.extend(warnings);
         self.open(context, kind, digest, work_digest, bindings, out);
         Ok(true)
+    }
+
+    /// Returns the calls of a step with what is known about them.
+    fn prepare(&mut self, context: StepContext<'_>) -> Result<PreparedStep, Failure> {
+        let Progress { plan, frames, completed, .. } = &self.progress;
+        let version = frames.version;
+        if let Some(prepared) = self.prepared.remove(context.path).filter(|step| step.version == version) {
+            return Ok(prepared);
+        }
+        let calls = StepCalls::of(context, plan, frames, completed)?;
+        Ok(PreparedStep { version, digest: calls.digest(context.path), calls, gated: 0 })
+    }
+
+    /// Returns what the gates of a step have answered, without those of the first calls, whose gates were called.
+    ///
+    /// # Errors
+    /// Returns a failure of the step if a gate blocks it.
+    fn gate_answers(
+        &self,
+        context: StepContext<'_>,
+        work: &StepCalls,
+        skipped: usize,
+    ) -> Result<GateAnswers, Failure> {
+        let mut answers = GateAnswers { gated: skipped, ..GateAnswers::default() };
+        let mut known_warnings = HashSet::new();
+        let is_complete = |index| self.progress.completed.contains(&part_path(context.path, index));
+        for (index, capability, inputs) in work.left(is_complete).into_iter().skip(skipped) {
+            let is_pending = !answers.calls.is_empty() || answers.running > 0;
+            match gates(context, &self.progress, &self.approvals, capability, inputs) {
+                Ok(Gates::Call(call)) => {
+                    if answers.calls.iter().all(|known| known.path != call.path) {
+                        answers.calls.push(call);
+                    }
+                }
+                Ok(Gates::Running) => answers.running += 1,
+                // An earlier call decides first.
+                Err(_) | Ok(Gates::Degraded(_)) if is_pending => break,
+                Err(failure) => return Err(failure),
+                Ok(Gates::Degraded(event)) => {
+                    answers.degraded = Some(event);
+                    break;
+                }
+                Ok(Gates::Passed(more, refused)) => {
+                    // One for all items about which the gate says the same.
+                    let is_new = |event: &NewEvent| known_warnings.insert(event.data.to_string());
+                    answers.warnings.extend(more.into_iter().filter(is_new));
+                    answers.rejections.extend(refused.map(|why| (index, why)));
+                    answers.gated += usize::from(!is_pending);
+                }
+            }
+            if answers.calls.len() + answers.running >= PARALLEL {
+                break;
+            }
+        }
+        Ok(answers)
     }
 
     /// Schedules a call or the question that precedes it; returns whether the progress changed.

@@ -2,6 +2,7 @@
 //! actions into effects, only the application runs effects, and results return as messages.
 
 pub mod action;
+mod aligned_backend;
 pub mod app;
 pub mod available_commands;
 pub mod clipboard;

@@ -17,12 +17,13 @@ use crossterm::terminal::{
 };
 use crossterm::{execute, queue};
 use ratatui::Terminal;
-use ratatui::backend::CrosstermBackend;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{Winsize, tcgetwinsize, tcsetwinsize};
 use skills_config::TerminalProgress;
+
+use crate::aligned_backend::AlignedBackend;
 
 /// Whether this process currently controls the terminal. Read by the panic hook.
 static ENTERED: AtomicBool = AtomicBool::new(false);
@@ -37,7 +38,7 @@ pub const MAX_COPY_BYTES: usize = 50_000;
 pub struct Screen {
     /// Never dropped: it would report on standard error that the cursor of a closed terminal cannot be shown, and
     /// `eprintln!` panics on a closed terminal, before the workers of this process are deregistered.
-    terminal: ManuallyDrop<Terminal<CrosstermBackend<BufWriter<Stdout>>>>,
+    terminal: ManuallyDrop<Terminal<AlignedBackend<BufWriter<Stdout>>>>,
 }
 
 impl Screen {
@@ -51,7 +52,7 @@ impl Screen {
         }
         enter()?;
         let out = BufWriter::with_capacity(1 << 16, io::stdout());
-        Ok(Self { terminal: ManuallyDrop::new(Terminal::new(CrosstermBackend::new(out))?) })
+        Ok(Self { terminal: ManuallyDrop::new(Terminal::new(AlignedBackend::new(out))?) })
     }
 
     /// Restores the terminal temporarily.

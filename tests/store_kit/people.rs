@@ -123,22 +123,24 @@ pub async fn annotations_are_merged_and_recorded(store: &dyn Store, _: &Time) {
 }
 
 pub async fn assignments_of_a_run_are_limited(store: &dyn Store, _: &Time) {
-    let assign = async |run: &str, number: usize| {
-        let event = NewEvent { kind: "run.assigned".into(), step: None, data: json!({"to": "kim"}) };
-        let fields = json!({"assigned": {"to": "kim", "by": "ana", "at_ms": number}});
+    let assign = async |run: &str, number: usize, by: &str| {
+        let data = json!({"to": "kim", "by": by});
+        let event = NewEvent { kind: "run.assigned".into(), step: None, data };
+        let fields = json!({"assigned": {"to": "kim", "by": by, "at_ms": number}});
         store.annotate(&RunId(run.into()), fields.as_object().cloned().unwrap(), vec![event], None).await
     };
     for number in 1..=2 {
         store.launch(launch(number)).await.unwrap();
     }
     for number in 0..200 {
-        assign("run-0001", number).await.unwrap();
+        assign("run-0001", number, "ana").await.unwrap();
     }
-    let refused = assign("run-0001", 200).await;
+    let refused = assign("run-0001", 200, "ana").await;
     assert!(matches!(refused, Err(StoreError::InvalidRequest(_))), "{refused:?}");
     let run = store.run(&RunId("run-0001".into())).await.unwrap().unwrap();
     assert_eq!(run.options.assigned.unwrap().at_ms, 199);
-    assign("run-0002", 0).await.unwrap();
+    assign("run-0002", 0, "ana").await.unwrap();
+    assign("run-0001", 200, "bo").await.expect("others are not affected");
     let title = json!({"title": "Deploy"}).as_object().cloned().unwrap();
     store.annotate(&RunId("run-0001".into()), title, vec![], None).await.unwrap();
 }

@@ -251,8 +251,8 @@ pub(crate) async fn annotate<T: Tx>(
     if !is_met {
         return Err(StoreError::PreconditionFailed { run: run.clone() });
     }
-    if events.iter().any(|event| event.kind == EventKind::RunAssigned) {
-        ensure_may_be_assigned(tx, run).await?;
+    if let Some(event) = events.iter().find(|event| event.kind == EventKind::RunAssigned) {
+        ensure_may_be_assigned(tx, run, event.data["by"].as_str().unwrap_or_default()).await?;
     }
     let action = "store the options of a run";
     let mut options = serde_json::to_value(&before.options).map_err(|e| failed(action, &e))?;
@@ -453,19 +453,22 @@ async fn ensure_correction_fits<T: Tx>(tx: &T, run: &RunId, bytes: usize) -> Res
     )))
 }
 
-/// Maximum number of assignments of a run.
+/// Maximum number of assignments of a run by one person.
 const MAX_ASSIGNMENTS: i64 = 200;
 
-/// Rejects an assignment of a run that was assigned often: each reader of the run reads all of them.
-async fn ensure_may_be_assigned<T: Tx>(tx: &T, run: &RunId) -> Result<(), StoreError> {
-    let sql = "SELECT count(*) FROM events WHERE run = ?1 AND kind = ?2";
+/// Rejects an assignment of a run that the same person assigned often: each reader of the run reads all of them.
+async fn ensure_may_be_assigned<T: Tx>(tx: &T, run: &RunId, by: &str) -> Result<(), StoreError> {
+    let field = dialect::field(T::POSTGRES, "data", "by");
+    let sql =
+        format!("SELECT count(*) FROM events WHERE run = ?1 AND kind = ?2 AND coalesce({field}, '') = ?3");
     let kind = EventKind::RunAssigned.to_string();
-    let Some(mut row) = tx.find("count assignments", sql, values![run, &kind]).await? else { return Ok(()) };
+    let found = tx.find("count assignments", &sql, values![run, &kind, by]).await?;
+    let Some(mut row) = found else { return Ok(()) };
     let count: i64 = row.take(0)?;
     if count < MAX_ASSIGNMENTS {
         return Ok(());
     }
     Err(StoreError::InvalidRequest(format!(
-        "run {run} was assigned or unassigned {count} times; the maximum is {MAX_ASSIGNMENTS}"
+        "{by} assigned or unassigned run {run} {count} times; the maximum is {MAX_ASSIGNMENTS}"
     )))
 }

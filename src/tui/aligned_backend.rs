@@ -1,0 +1,175 @@
+//! A backend that draws every cell in its column, whatever width the terminal gives to the characters before it.
+
+use std::io::{self, Write};
+
+use ratatui::backend::{Backend, ClearType, CrosstermBackend, WindowSize};
+use ratatui::buffer::{Cell, CellWidth as _};
+use ratatui::layout::{Position, Size};
+
+/// Terminals and libraries disagree about the width of clusters, and of characters that are newer than a terminal. One
+/// that is drawn narrower than assumed would move the rest of the row to the left, and leave a part of the former frame.
+pub struct AlignedBackend<W: Write>(CrosstermBackend<W>);
+
+impl<W: Write> AlignedBackend<W> {
+    pub const fn new(writer: W) -> Self {
+        Self(CrosstermBackend::new(writer))
+    }
+}
+
+/// Returns whether all terminals draw a cell in one column: ASCII, letters of Latin, Greek and Cyrillic, punctuation,
+/// arrows, lines and shapes. Others may be drawn wider or narrower than the buffer assumes.
+fn has_certain_width(symbol: &str) -> bool {
+    let mut characters = symbol.chars();
+    let (Some(c), None) = (characters.next(), characters.next()) else { return symbol.is_empty() };
+    let is_common = matches!(c, ' '..='~' | '\u{a1}'..='\u{2ff}' | '\u{370}'..='\u{482}' | '\u{48a}'..='\u{52f}'
+        | '\u{1e00}'..='\u{1eff}' | '\u{2010}'..='\u{27bf}' | '\u{2800}'..='\u{28ff}');
+    is_common && symbol.cell_width() == 1
+}
+
+impl<W: Write> Write for AlignedBackend<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Write::flush(&mut self.0)
+    }
+}
+
+impl<W: Write> Backend for AlignedBackend<W> {
+    type Error = io::Error;
+
+    /// Draws cells of uncertain width on spaces, each at its own position, and then the others.
+    fn draw<'a, I>(&mut self, content: I) -> io::Result<()>
+    where
+        I: Iterator<Item = (u16, u16, &'a Cell)>,
+    {
+        let (certain, uncertain): (Vec<_>, Vec<_>) =
+            content.partition(|(_, _, cell)| has_certain_width(cell.symbol()));
+        for (x, y, cell) in uncertain {
+            let mut space = cell.clone();
+            space.set_symbol(" ");
+            let columns = x..x.saturating_add(cell.symbol().cell_width());
+            self.0.draw(columns.map(|column| (column, y, &space)))?;
+            self.0.draw(std::iter::once((x, y, cell)))?;
+        }
+        self.0.draw(certain.into_iter())
+    }
+
+    fn append_lines(&mut self, count: u16) -> io::Result<()> {
+        self.0.append_lines(count)
+    }
+
+    fn hide_cursor(&mut self) -> io::Result<()> {
+        self.0.hide_cursor()
+    }
+
+    fn show_cursor(&mut self) -> io::Result<()> {
+        self.0.show_cursor()
+    }
+
+    fn get_cursor_position(&mut self) -> io::Result<Position> {
+        self.0.get_cursor_position()
+    }
+
+    fn set_cursor_position<P: Into<Position>>(&mut self, position: P) -> io::Result<()> {
+        self.0.set_cursor_position(position)
+    }
+
+    fn clear(&mut self) -> io::Result<()> {
+        self.0.clear()
+    }
+
+    fn clear_region(&mut self, region: ClearType) -> io::Result<()> {
+        self.0.clear_region(region)
+    }
+
+    fn size(&self) -> io::Result<Size> {
+        self.0.size()
+    }
+
+    fn window_size(&mut self) -> io::Result<WindowSize> {
+        self.0.window_size()
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Backend::flush(&mut self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::Terminal;
+    use ratatui::layout::Rect;
+    use ratatui::{TerminalOptions, Viewport};
+
+    use super::*;
+
+    /// A terminal of one row that draws every character outside of ASCII in `width` columns.
+    fn drawn(frames: &[&str], width: usize) -> String {
+        let mut bytes = Vec::new();
+        let viewport = Viewport::Fixed(Rect::new(0, 0, 20, 1));
+        let mut terminal =
+            Terminal::with_options(AlignedBackend::new(&mut bytes), TerminalOptions { viewport }).unwrap();
+        for text in frames {
+            terminal.draw(|frame| frame.render_widget(*text, frame.area())).unwrap();
+        }
+        drop(terminal);
+        let (mut row, mut at) = (vec![' '; 40], 0);
+        let text = String::from_utf8(bytes).unwrap();
+        let mut characters = text.chars();
+        while let Some(c) = characters.next() {
+            if c == '\u{1b}' {
+                // A control sequence ends with a letter.
+                let mut sequence = String::new();
+                for c in characters.by_ref() {
+                    sequence.push(c);
+                    if c.is_ascii_alphabetic() {
+                        break;
+                    }
+                }
+                if let Some((_, column)) = sequence.strip_suffix('H').and_then(|place| place.split_once(';'))
+                {
+                    at = column.parse::<usize>().unwrap() - 1;
+                }
+            } else {
+                let columns = if c.is_ascii() { 1 } else { width };
+                for column in 0..columns {
+                    row[at + column] = if column == 0 { c } else { ' ' };
+                }
+                at += columns;
+            }
+        }
+        row.into_iter().collect::<String>().trim_end().to_owned()
+    }
+
+    #[test]
+    fn cells_keep_their_columns_where_a_terminal_draws_a_character_in_another_width() {
+        for (character, columns) in [('語', 2), ('\u{1f600}', 2), ('\u{e000}', 1)] {
+            let text = format!("a{character}b{character}{character}c");
+            let mut expected = Vec::new();
+            for c in text.chars() {
+                expected.push(c);
+                if c == character && columns == 2 {
+                    expected.push(' ');
+                }
+            }
+            let expected: String = expected.into_iter().collect();
+            for width in 0..=columns {
+                let drawn = drawn(&["the former frame", &text], width);
+                let shown = if width == 0 { expected.replace(character, " ") } else { expected.clone() };
+                assert_eq!(drawn, shown, "{character:?} in {width} columns");
+            }
+        }
+    }
+
+    #[test]
+    fn characters_of_the_workbench_are_drawn_without_moving_the_cursor() {
+        for symbol in ["a", "é", "ж", "─", "█", "●", "✓", "…", "→", "⣿"] {
+            assert!(has_certain_width(symbol), "{symbol}");
+        }
+        for symbol in ["語", "\u{1f600}", "❤\u{fe0f}", "e\u{301}", "\u{ff76}\u{ff9e}"] {
+            assert!(!has_certain_width(symbol), "{symbol:?}");
+        }
+    }
+}
