@@ -52,17 +52,21 @@ pub fn block(text: &str) -> Cow<'_, str> {
     rewrite(text, true)
 }
 
-/// Makes a name safe: in addition to [`line()`], whitespace at its ends, which looks like padding, and any other whitespace
-/// than a space become visible.
+/// Makes a name safe: in addition to [`line()`], whitespace at its ends, which looks like padding, any other whitespace
+/// than a space, and selectors of ideographs, which few fonts draw, become visible.
 pub fn name(text: &str) -> Cow<'_, str> {
     let (start, end) = (text.len() - text.trim_start().len(), text.trim_end().len());
-    let is_blank = |at: usize, c: char| c.is_whitespace() && (c != ' ' || at < start || at >= end);
-    if !text.char_indices().any(|(at, c)| is_blank(at, c)) {
+    let is_shown = |at: usize, c: char| match c {
+        ' ' => at < start || at >= end,
+        '\u{e0100}'..='\u{e01ef}' => true,
+        _ => c.is_whitespace(),
+    };
+    if !text.char_indices().any(|(at, c)| is_shown(at, c)) {
         return line(text);
     }
     let mut out = String::with_capacity(text.len() + 16);
     for (at, c) in text.char_indices() {
-        if is_blank(at, c) || !is_visible(text, at, c) {
+        if is_shown(at, c) || !is_visible(text, at, c) {
             show(c, &mut out);
         } else {
             out.push(c);
@@ -127,9 +131,9 @@ impl Hidden {
 ///
 /// Follows Unicode's tables: C0 and C1, `Bidi_Control` and `Default_Ignorable_Code_Point`, and in addition line and
 /// paragraph separators, annotation marks and symbols without a shape, which are not visible either. Variation selectors
-/// are exempt if they have an effect: the presentation of an emoji, or the form of an ideograph; and so are the joiner of
-/// two emoji, and the braille blank next to a braille pattern. Combining characters are invisible where terminals may not
-/// draw them; see [`is_combined`].
+/// are exempt if they have an effect: the presentation of an emoji (of a digit in a keycap only), or the form of an
+/// ideograph; and so are the joiner of two emoji, and the braille blank next to a braille pattern. Combining characters
+/// are invisible where terminals may not draw them; see [`is_combined`].
 pub(super) fn hidden(c: char, before: &str, after: &str) -> Option<Hidden> {
     let follows = |set: CodePointSetDataBorrowed<'static>| {
         before.chars().next_back().is_some_and(|before| set.contains(before))
@@ -142,6 +146,8 @@ pub(super) fn hidden(c: char, before: &str, after: &str) -> Option<Hidden> {
         '\u{2800}' if is_next_to_braille(before, after) => None,
         '\u{2800}' | '\u{16fe4}' | '\u{1d159}' => Some(Hidden::Blank),
         _ if !IGNORABLE.contains(c) => (!is_combined(c, before, after)).then_some(Hidden::Combining),
+        '\u{fe0f}' if after.starts_with('\u{20e3}') && follows(EMOJI) && !follows(SKIN_TONE) => None,
+        '\u{fe0e}' | '\u{fe0f}' if before.ends_with(|base: char| base.is_ascii()) => Some(Hidden::Selector),
         '\u{fe0e}' | '\u{fe0f}' if follows(EMOJI) && !follows(SKIN_TONE) => None,
         '\u{e0100}'..='\u{e01ef}' if follows(UNIFIED_IDEOGRAPH) => None,
         '\u{200d}' if joins_emoji(before, after) && has_few_joiners(before) => None,
@@ -463,6 +469,25 @@ mod tests {
     }
 
     #[test]
+    fn digits_have_selectors_only_in_keycaps() {
+        for text in ["1\u{fe0f}\u{20e3}", "#\u{fe0f}\u{20e3}x*\u{fe0f}\u{20e3}", "©\u{fe0f}", "❤\u{fe0e}"]
+        {
+            assert!(matches!(name(text), Cow::Borrowed(_)), "{text}: {}", name(text));
+        }
+        assert_eq!(line("pay2\u{fe0e}"), "pay2⟨U+FE0E⟩");
+        assert_eq!(line("2\u{fe0f}x"), "2⟨U+FE0F⟩x");
+        assert_eq!(line("2\u{fe0e}\u{20e3}"), "2⟨U+FE0E⟩\u{20e3}");
+        assert_eq!(json("\"2\u{fe0f}\""), "\"2\\ufe0f\"");
+    }
+
+    #[test]
+    fn selectors_of_ideographs_in_names_become_visible() {
+        assert_eq!(name("表\u{e0100}"), "表⟨U+E0100⟩");
+        assert_eq!(line("表\u{e0100}"), "表\u{e0100}");
+        assert!(matches!(name("表"), Cow::Borrowed(_)));
+    }
+
+    #[test]
     fn selectors_are_kept_only_after_their_bases() {
         for c in all_chars() {
             for (selectors, bases) in [("\u{fe0e}\u{fe0f}", EMOJI), ("\u{e0100}\u{e01ef}", UNIFIED_IDEOGRAPH)]
@@ -470,7 +495,7 @@ mod tests {
                 for selector in selectors.chars() {
                     let text = format!("x{c}{selector}");
                     let passes = line(&text).ends_with(selector);
-                    let is_base = bases.contains(c) && !SKIN_TONE.contains(c);
+                    let is_base = bases.contains(c) && !SKIN_TONE.contains(c) && !c.is_ascii();
                     assert_eq!(passes, is_base, "{:04X} {selector:?}", u32::from(c));
                 }
             }
