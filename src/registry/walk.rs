@@ -280,7 +280,7 @@ impl Drop for Batch<'_> {
     }
 }
 
-/// Maximum number of components of the path of a link and of its target: the time to resolve it is their square.
+/// Maximum number of components of the path of a link and of its target, and of the path that both lead to.
 const MAX_LINK_COMPONENTS: usize = 128;
 
 /// Classifies a link; returns `None` if it is broken, has too many components, or leads to any other file.
@@ -289,7 +289,8 @@ pub(super) fn link(path: &Path, fences: &[PathBuf]) -> Option<WalkEntry> {
     if path.components().count() + target.components().count() > MAX_LINK_COMPONENTS {
         return None;
     }
-    let real = path.canonicalize().ok()?;
+    // Further links may lead deeper.
+    let real = canonicalize(path).ok().filter(|real| real.components().count() <= MAX_LINK_COMPONENTS)?;
     let inside = fences.iter().any(|fence| real.starts_with(fence));
     let (at, folder) = (path.to_owned(), real.is_dir());
     let main = path.file_name().and_then(|name| name.to_str()).is_some_and(is_main_file);
@@ -303,6 +304,25 @@ pub(super) fn link(path: &Path, fences: &[PathBuf]) -> Option<WalkEntry> {
         (false, false) if main => Some(WalkEntry::Leaves(at, real)),
         (false, _) => None,
     }
+}
+
+/// Resolves a path like [`Path::canonicalize`], which takes time in proportion to the square of the number of components;
+/// Linux resolves it in linear time.
+pub(super) fn canonicalize(path: &Path) -> io::Result<PathBuf> {
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::fd::AsRawFd as _;
+
+        use rustix::fs::{Mode, OFlags, open};
+
+        let file = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        match fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())) {
+            // Without /proc.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            real => return real,
+        }
+    }
+    path.canonicalize()
 }
 
 /// Returns whether a path below a root leads through a skipped folder.
@@ -458,5 +478,37 @@ mod tests {
         let expected =
             ["bundle a/SKILL.md", "leaves b/SKILL.md", "leaves out", "link a/loop ", "link alias a"];
         assert_eq!(seen(root), expected);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_to_deep_folders_are_ignored() {
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        let deep = ["d"; MAX_LINK_COMPONENTS].join("/");
+        for folder in [deep.as_str(), "l"] {
+            fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        symlink(&deep, root.join("m")).unwrap();
+        symlink("../m", root.join("l/k")).unwrap();
+        symlink("../l", root.join("l/near")).unwrap();
+        assert_eq!(seen(root), ["link l/near l"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn paths_resolve_like_the_operating_system() {
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        write(root, "a/b/SKILL.md");
+        symlink("a/b", root.join("c")).unwrap();
+        symlink("c/../../c/SKILL.md", root.join("e")).unwrap();
+        symlink("nowhere", root.join("broken")).unwrap();
+        for name in ["", "a/b", "c", "c/SKILL.md", "e", "broken", "none"] {
+            let path = root.join(name);
+            assert_eq!(canonicalize(&path).ok(), path.canonicalize().ok(), "{name}");
+        }
     }
 }

@@ -4,7 +4,9 @@
 //! Clean text is returned unchanged.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 
 use icu_properties::props::{
     BidiControl, CanonicalCombiningClass, DefaultIgnorableCodePoint, Emoji, EmojiModifier, EmojiModifierBase,
@@ -14,6 +16,7 @@ use icu_properties::{
     CodePointMapData, CodePointMapDataBorrowed, CodePointSetData, CodePointSetDataBorrowed,
 };
 
+use regex_syntax::hir::{Class, Hir, HirKind};
 use unicode_width::UnicodeWidthChar as _;
 
 use super::slice;
@@ -27,6 +30,18 @@ const CLUSTER_BREAK: CodePointMapDataBorrowed<'static, GraphemeClusterBreak> = C
 const COMBINING_CLASS: CodePointMapDataBorrowed<'static, CanonicalCombiningClass> = CodePointMapData::new();
 const PICTOGRAPHIC: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<ExtendedPictographic>();
 const UNIFIED_IDEOGRAPH: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<UnifiedIdeograph>();
+
+/// The ranges of the characters in Unicode 14: tables of terminals are often older than this program's, and a character
+/// that is not in them is not drawn and does not move the cursor.
+static KNOWN: LazyLock<Vec<(char, char)>> = LazyLock::new(|| {
+    // Noncharacters have an age, too.
+    match regex_syntax::parse(r"[\p{Age=14.0}--\p{Unassigned}]").map(Hir::into_kind) {
+        Ok(HirKind::Class(Class::Unicode(class))) => {
+            class.ranges().iter().map(|range| (range.start(), range.end())).collect()
+        }
+        _ => Vec::new(),
+    }
+});
 
 /// Maximum number of combining characters on one base.
 const MAX_COMBINING: usize = 8;
@@ -52,17 +67,21 @@ pub fn block(text: &str) -> Cow<'_, str> {
     rewrite(text, true)
 }
 
-/// Makes a name safe: in addition to [`line()`], whitespace at its ends, which looks like padding, and any other whitespace
-/// than a space become visible.
+/// Makes a name safe: in addition to [`line()`], whitespace at its ends, which looks like padding, any other whitespace
+/// than a space, and selectors of ideographs, which few fonts draw, become visible.
 pub fn name(text: &str) -> Cow<'_, str> {
     let (start, end) = (text.len() - text.trim_start().len(), text.trim_end().len());
-    let is_blank = |at: usize, c: char| c.is_whitespace() && (c != ' ' || at < start || at >= end);
-    if !text.char_indices().any(|(at, c)| is_blank(at, c)) {
+    let is_shown = |at: usize, c: char| match c {
+        ' ' => at < start || at >= end,
+        '\u{e0100}'..='\u{e01ef}' => true,
+        _ => c.is_whitespace(),
+    };
+    if !text.char_indices().any(|(at, c)| is_shown(at, c)) {
         return line(text);
     }
     let mut out = String::with_capacity(text.len() + 16);
     for (at, c) in text.char_indices() {
-        if is_blank(at, c) || !is_visible(text, at, c) {
+        if is_shown(at, c) || !is_visible(text, at, c) {
             show(c, &mut out);
         } else {
             out.push(c);
@@ -103,6 +122,8 @@ pub(super) enum Hidden {
     Blank,
     /// A combining character without a base, or one of too many: terminals draw all of them in one cell, or none.
     Combining,
+    /// Not assigned in the version of Unicode that terminals know; see [`KNOWN`].
+    Unassigned,
 }
 
 impl Hidden {
@@ -118,6 +139,7 @@ impl Hidden {
             Self::Combining => {
                 ("a combining character that may not be drawn", "combining characters that may not be drawn")
             }
+            Self::Unassigned => ("an unassigned character", "unassigned characters"),
         }
     }
 }
@@ -127,12 +149,13 @@ impl Hidden {
 ///
 /// Follows Unicode's tables: C0 and C1, `Bidi_Control` and `Default_Ignorable_Code_Point`, and in addition line and
 /// paragraph separators, annotation marks and symbols without a shape, which are not visible either. Variation selectors
-/// are exempt if they have an effect: the presentation of an emoji, or the form of an ideograph; and so are the joiner of
-/// two emoji, and the braille blank next to a braille pattern. Combining characters are invisible where terminals may not
-/// draw them; see [`is_combined`].
+/// are exempt if they have an effect: the presentation of an emoji (of a digit in a keycap only), or the form of an
+/// ideograph; and so are the joiner of two emoji, and the braille blank next to a braille pattern. Combining characters
+/// are invisible where terminals may not draw them; see [`is_combined`]. So are characters that Unicode has not assigned, or
+/// has assigned since version 14.
 pub(super) fn hidden(c: char, before: &str, after: &str) -> Option<Hidden> {
     let follows = |set: CodePointSetDataBorrowed<'static>| {
-        before.chars().next_back().is_some_and(|before| set.contains(before))
+        before.chars().next_back().is_some_and(|before| set.contains(before) && is_known(before))
     };
     match c {
         '\n' | '\r' | '\t' | ' '..='~' => None,
@@ -141,7 +164,10 @@ pub(super) fn hidden(c: char, before: &str, after: &str) -> Option<Hidden> {
         '\u{2028}' | '\u{2029}' | '\u{fff9}'..='\u{fffb}' => Some(Hidden::ZeroWidth),
         '\u{2800}' if is_next_to_braille(before, after) => None,
         '\u{2800}' | '\u{16fe4}' | '\u{1d159}' => Some(Hidden::Blank),
+        _ if !IGNORABLE.contains(c) && !is_known(c) => Some(Hidden::Unassigned),
         _ if !IGNORABLE.contains(c) => (!is_combined(c, before, after)).then_some(Hidden::Combining),
+        '\u{fe0f}' if after.starts_with('\u{20e3}') && follows(EMOJI) && !follows(SKIN_TONE) => None,
+        '\u{fe0e}' | '\u{fe0f}' if before.ends_with(|base: char| base.is_ascii()) => Some(Hidden::Selector),
         '\u{fe0e}' | '\u{fe0f}' if follows(EMOJI) && !follows(SKIN_TONE) => None,
         '\u{e0100}'..='\u{e01ef}' if follows(UNIFIED_IDEOGRAPH) => None,
         '\u{200d}' if joins_emoji(before, after) && has_few_joiners(before) => None,
@@ -149,6 +175,26 @@ pub(super) fn hidden(c: char, before: &str, after: &str) -> Option<Hidden> {
         '\u{e0000}'..='\u{e0fff}' => Some(Hidden::Tag),
         _ => Some(Hidden::ZeroWidth),
     }
+}
+
+/// Returns whether terminals know a character.
+fn is_known(c: char) -> bool {
+    let compared = |(first, last): &(char, char)| {
+        if *last < c {
+            Ordering::Less
+        } else if *first > c {
+            Ordering::Greater
+        } else {
+            Ordering::Equal
+        }
+    };
+    c.is_ascii() || KNOWN.binary_search_by(compared).is_ok()
+}
+
+/// Returns how a character joins others to a grapheme cluster; one that terminals do not know is replaced by a code, which
+/// does not.
+fn cluster_break(c: char) -> GraphemeClusterBreak {
+    if is_known(c) { CLUSTER_BREAK.get(c) } else { GraphemeClusterBreak::Other }
 }
 
 /// Returns whether a braille pattern with dots precedes or follows.
@@ -166,7 +212,7 @@ fn joins_emoji(before: &str, after: &str) -> bool {
         Some(tone) if SKIN_TONE.contains(tone) => before.next().filter(|base| SKIN_TONE_BASE.contains(*base)),
         other => other,
     };
-    let is_pictographic = |c: Option<char>| c.is_some_and(|c| PICTOGRAPHIC.contains(c));
+    let is_pictographic = |c: Option<char>| c.is_some_and(|c| PICTOGRAPHIC.contains(c) && is_known(c));
     is_pictographic(first) && is_pictographic(after.chars().next())
 }
 
@@ -198,7 +244,7 @@ fn has_few_joiners(before: &str) -> bool {
 fn is_combined(c: char, before: &str, after: &str) -> bool {
     let mut previous = before.chars().rev();
     if SKIN_TONE.contains(c) {
-        return previous.next().is_some_and(|base| SKIN_TONE_BASE.contains(base));
+        return previous.next().is_some_and(|base| SKIN_TONE_BASE.contains(base) && is_known(base));
     }
     match CLUSTER_BREAK.get(c) {
         GraphemeClusterBreak::Extend | GraphemeClusterBreak::SpacingMark => {
@@ -214,9 +260,10 @@ fn is_combined(c: char, before: &str, after: &str) -> bool {
         }
         GraphemeClusterBreak::L | GraphemeClusterBreak::V | GraphemeClusterBreak::T => is_syllable(c, before),
         GraphemeClusterBreak::Prepend => {
-            let is_prepended = |c: &char| CLUSTER_BREAK.get(*c) == GraphemeClusterBreak::Prepend;
+            let is_prepended = |c: &char| cluster_break(*c) == GraphemeClusterBreak::Prepend;
             let is_base = |c: char| {
-                CLUSTER_BREAK.get(c) == GraphemeClusterBreak::Other && c.is_alphanumeric() && has_width(c)
+                let is_other = is_known(c) && CLUSTER_BREAK.get(c) == GraphemeClusterBreak::Other;
+                is_other && c.is_alphanumeric() && has_width(c)
             };
             let earlier = previous.take(MAX_PREPENDED).take_while(is_prepended).count();
             let later = after.chars().take(MAX_PREPENDED).take_while(is_prepended).count();
@@ -231,7 +278,7 @@ fn has_width(c: char) -> bool {
 }
 
 fn is_extending(c: char) -> bool {
-    let class = CLUSTER_BREAK.get(c);
+    let class = cluster_break(c);
     [GraphemeClusterBreak::Extend, GraphemeClusterBreak::SpacingMark, GraphemeClusterBreak::ZWJ]
         .contains(&class)
 }
@@ -272,7 +319,7 @@ fn viramas(before: &str) -> usize {
 
 /// Returns whether a conjoining jamo is part of a Hangul syllable with at most two of each kind.
 fn is_syllable(c: char, before: &str) -> bool {
-    let mut rest = before.chars().rev().map(|c| CLUSTER_BREAK.get(c)).peekable();
+    let mut rest = before.chars().rev().map(cluster_break).peekable();
     let mut run = |class: GraphemeClusterBreak| {
         std::iter::from_fn(|| rest.next_if(|found| *found == class)).take(3).count()
     };
@@ -420,9 +467,16 @@ mod tests {
                 GraphemeClusterBreak::SpacingMark | GraphemeClusterBreak::Prepend => false,
                 _ => c.width() == Some(0),
             };
-            let is_combining = is_undrawn && !is_invisible_alone;
+            let is_unassigned = !is_known(c) && !is_invisible_alone;
+            let is_combining = is_undrawn && !is_invisible_alone && !is_unassigned;
             assert_eq!(hidden(c, "x", "y") == Some(Hidden::Combining), is_combining, "{:04X}", u32::from(c));
-            let replaced = is_invisible_alone || is_combining;
+            assert_eq!(
+                hidden(c, "x", "y") == Some(Hidden::Unassigned),
+                is_unassigned,
+                "{:04X}",
+                u32::from(c)
+            );
+            let replaced = is_invisible_alone || is_combining || is_unassigned;
             assert_eq!(line(&text) != text, replaced, "{:04X}", u32::from(c));
             assert_eq!(line(&text).contains(c), !replaced, "{:04X}", u32::from(c));
             assert_eq!(block(&text) != text, replaced && c != '\n', "{:04X}", u32::from(c));
@@ -430,6 +484,24 @@ mod tests {
             let is_replaced = replaced && !is_combining && !matches!(c, '\n' | '\r' | '\t');
             assert_eq!(is_invisible(c), is_replaced, "{:04X}", u32::from(c));
         }
+    }
+
+    #[test]
+    fn characters_that_terminals_do_not_know_become_visible() {
+        // Unassigned, a noncharacter, a mark of Unicode 15, an emoji and a letter of 16, an ideograph of 15.
+        for c in ['\u{378}', '\u{ffff}', '\u{fdd0}', '\u{13440}', '\u{1fae9}', '\u{a7cb}', '\u{31350}'] {
+            let code = format!("⟨U+{:04X}⟩", u32::from(c));
+            assert_eq!(name(&format!("pay{c}")), format!("pay{code}"));
+            assert_eq!(block(&format!("a\n{c} b")), format!("a\n{code} b"));
+        }
+        // Private use characters, such as symbols of patched fonts, have a width.
+        for text in
+            ["aé ßя אب", "表\u{20000}\u{9fff}", "각 ひ カ", "👍\u{1fae0}", "→ ─ ⠓", "\u{e0b0}\u{f0001}"]
+        {
+            assert!(matches!(line(text), Cow::Borrowed(_)), "{text}: {}", line(text));
+        }
+        assert_eq!(line("\u{1fae8}\u{fe0f}"), "⟨U+1FAE8⟩⟨U+FE0F⟩");
+        assert_eq!(line("\u{1faf7}🏽"), "⟨U+1FAF7⟩⟨U+1F3FD⟩");
     }
 
     #[test]
@@ -463,6 +535,25 @@ mod tests {
     }
 
     #[test]
+    fn digits_have_selectors_only_in_keycaps() {
+        for text in ["1\u{fe0f}\u{20e3}", "#\u{fe0f}\u{20e3}x*\u{fe0f}\u{20e3}", "©\u{fe0f}", "❤\u{fe0e}"]
+        {
+            assert!(matches!(name(text), Cow::Borrowed(_)), "{text}: {}", name(text));
+        }
+        assert_eq!(line("pay2\u{fe0e}"), "pay2⟨U+FE0E⟩");
+        assert_eq!(line("2\u{fe0f}x"), "2⟨U+FE0F⟩x");
+        assert_eq!(line("2\u{fe0e}\u{20e3}"), "2⟨U+FE0E⟩\u{20e3}");
+        assert_eq!(json("\"2\u{fe0f}\""), "\"2\\ufe0f\"");
+    }
+
+    #[test]
+    fn selectors_of_ideographs_in_names_become_visible() {
+        assert_eq!(name("表\u{e0100}"), "表⟨U+E0100⟩");
+        assert_eq!(line("表\u{e0100}"), "表\u{e0100}");
+        assert!(matches!(name("表"), Cow::Borrowed(_)));
+    }
+
+    #[test]
     fn selectors_are_kept_only_after_their_bases() {
         for c in all_chars() {
             for (selectors, bases) in [("\u{fe0e}\u{fe0f}", EMOJI), ("\u{e0100}\u{e01ef}", UNIFIED_IDEOGRAPH)]
@@ -470,7 +561,7 @@ mod tests {
                 for selector in selectors.chars() {
                     let text = format!("x{c}{selector}");
                     let passes = line(&text).ends_with(selector);
-                    let is_base = bases.contains(c) && !SKIN_TONE.contains(c);
+                    let is_base = bases.contains(c) && is_known(c) && !SKIN_TONE.contains(c) && !c.is_ascii();
                     assert_eq!(passes, is_base, "{:04X} {selector:?}", u32::from(c));
                 }
             }
@@ -507,7 +598,7 @@ mod tests {
             let (first, second) = (format!("{c}\u{200d}💻"), format!("👩\u{200d}{c}"));
             for text in [first, second] {
                 let passes = line(&text).contains('\u{200d}');
-                assert_eq!(passes, PICTOGRAPHIC.contains(c), "{:04X}", u32::from(c));
+                assert_eq!(passes, PICTOGRAPHIC.contains(c) && is_known(c), "{:04X}", u32::from(c));
             }
         }
     }
@@ -581,6 +672,8 @@ mod tests {
             (0x1100_u32..0x1200).prop_filter_map("char", char::from_u32),
             Just('가'),
             Just('\u{600}'),
+            Just('\u{1fae8}'),
+            Just('\u{16d63}'),
         ];
         proptest::collection::vec(c, 0..60).prop_map(|chars| chars.into_iter().collect())
     }

@@ -3,10 +3,15 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use icu_properties::props::GeneralCategory;
+use icu_properties::{CodePointMapData, CodePointMapDataBorrowed};
+
 use super::{LintInput, rules};
 use crate::finding_builder::{Notes, slice};
 use crate::safe_text::{Hidden, hidden};
 use crate::yaml::{Content, Node};
+
+const CATEGORY: CodePointMapDataBorrowed<'static, GeneralCategory> = CodePointMapData::new();
 
 /// Characters of one kind: the range of the first, and their number.
 struct Group {
@@ -75,9 +80,12 @@ fn groups(source: &str) -> BTreeMap<Hidden, Group> {
             flag_until = at + c.len_utf8();
             continue;
         }
-        let Some(kind) = kind.filter(|_| !((at == 0 && c == '\u{feff}') || joins(c, before))) else {
-            continue;
+        let is_accepted = |kind: &Hidden| {
+            (at == 0 && c == '\u{feff}')
+                || joins(c, before)
+                || (*kind == Hidden::Unassigned && is_assigned(c))
         };
+        let Some(kind) = kind.filter(|kind| !is_accepted(kind)) else { continue };
         let group = groups.entry(kind).or_insert(Group {
             first: at..at + c.len_utf8(),
             count: 0,
@@ -108,7 +116,7 @@ fn note(
         Hidden::Tag => true,
         Hidden::Bidi => !matches!(first, '\u{61c}' | '\u{200e}' | '\u{200f}'),
         Hidden::Selector => group.count >= 4,
-        Hidden::Control | Hidden::ZeroWidth | Hidden::Blank | Hidden::Combining => false,
+        Hidden::Control | Hidden::ZeroWidth | Hidden::Blank | Hidden::Combining | Hidden::Unassigned => false,
     };
     let rule = if smuggled { &rules::SMUGGLED_TEXT } else { &rules::HIDDEN_CHARACTERS };
     let code = u32::from(first);
@@ -137,15 +145,24 @@ fn is_plain(chunk: &[u8]) -> bool {
 fn may_hide(bytes: &[u8], at: usize) -> bool {
     match bytes[at] {
         b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0x80..=0xbf => false,
-        // U+2000 to U+207F, without the frequent dashes and quotes, which are visible, and U+2800.
+        // U+2000 to U+207F, without the frequent dashes and quotes, which are visible, U+2800, and blocks with unassigned
+        // characters.
         0xe2 => match (bytes.get(at + 1), bytes.get(at + 2)) {
             (Some(0x80), Some(last)) => matches!(last, 0x8b..=0x8f | 0xa8..=0xae),
-            (Some(0x81 | 0x83 | 0xb3 | 0xb5..=0xb7), _) | (Some(0xa0), Some(0x80)) => true,
+            (Some(0x86), Some(last)) => matches!(last, 0x8c..=0x8f),
+            (Some(0x81..=0x83 | 0x90 | 0x91 | 0xad | 0xae | 0xb3..=0xbf), _) | (Some(0xa0), Some(0x80)) => {
+                true
+            }
             _ => false,
         },
         // Those of most letters, ideographs and Hangul syllables are excluded.
-        first => !matches!(first, 0xc3..=0xcb | 0xce..=0xd1 | 0xe4..=0xe9 | 0xeb | 0xec),
+        first => !matches!(first, 0xc3..=0xcb | 0xcf..=0xd1 | 0xe4..=0xe9 | 0xeb | 0xec),
     }
+}
+
+/// Returns whether the newest version of Unicode has assigned a character, which terminals may not know yet.
+fn is_assigned(c: char) -> bool {
+    CATEGORY.get(c) != GeneralCategory::Unassigned
 }
 
 /// Returns whether a joiner is used legitimately: between emoji, or inside words of scripts that need it.
@@ -302,8 +319,10 @@ mod tests {
             for text in [format!("x{c}y"), format!("x😀{c}y"), format!("x表{c}y")] {
                 // Joiners are legitimate after emoji and in words; they are shown all the same.
                 let joiner = matches!(c, '\u{200c}' | '\u{200d}') && !text.starts_with(&format!("x{c}"));
+                // So are characters that terminals may not know yet.
+                let is_new = hidden(c, "", "") == Some(Hidden::Unassigned) && is_assigned(c);
                 let shown = safe_text::block(&text) != text;
-                assert_eq!(!groups(&text).is_empty(), shown && !joiner, "{text:?}");
+                assert_eq!(!groups(&text).is_empty(), shown && !joiner && !is_new, "{text:?}");
             }
         }
     }

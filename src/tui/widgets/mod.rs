@@ -3,6 +3,7 @@
 pub mod bars;
 pub mod breakdown;
 pub mod code;
+pub mod command_rows;
 pub mod dag;
 pub mod format;
 pub mod fuzzy;
@@ -22,6 +23,7 @@ pub mod tree;
 pub mod word_diff;
 pub mod wrap;
 
+pub use command_rows::command_rows;
 pub use format::{
     byte_size, count, counted, elapsed_micros, plain_score, score, signed, signed_count, token_count, tokens,
 };

@@ -14,7 +14,7 @@ use crate::run_requests::RunRequest;
 use crate::theme::Role;
 use crate::widgets::json_text::{self, Layout};
 use crate::widgets::{
-    Painter, RichLine, Scroll, Seg, Title, break_code, byte_size, cells, counted, exact, shown, wrap, wrap_to,
+    Painter, RichLine, Scroll, Seg, Title, byte_size, cells, command_rows, counted, shown, wrap, wrap_to,
 };
 use skills_api::{AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Error};
 use skills_skill::EffectMode;
@@ -306,7 +306,7 @@ impl Preview {
             CommandForm::Cli => &preview.cli,
             CommandForm::Curl => &preview.curl,
         };
-        foot.extend(command_lines(command, width).into_iter().map(Row::Code));
+        foot.extend(command_rows(command, width).into_iter().map(Row::Code));
         let effects = effect_rows(&preview, isolation, width);
         if !effects.is_empty() {
             foot.extend(blank());
@@ -446,145 +446,4 @@ fn content_note(value: &Value, size: Option<u64>, cx: &Draw<'_>) -> RichLine {
     };
     let texts: Vec<String> = size.map(byte_size).into_iter().chain(size_note).collect();
     RichLine::of(texts.join(&format!(" {} ", cx.glyphs.dot)), Role::Muted)
-}
-
-/// Formats a command on several lines with shell syntax, broken before its options, and a long one also before words.
-fn command_lines(command: &str, width: u16) -> Vec<RichLine> {
-    let mut out = Vec::new();
-    let mut row = String::new();
-    for part in split(command, |rest| rest.trim_start().starts_with('-')) {
-        let joined = if row.is_empty() { part.clone() } else { format!("{row} {part}") };
-        if cells(&joined) + CONTINUED_WIDTH > width && !row.trim().is_empty() {
-            push_row(&row, true, width, &mut out);
-            row = format!("  {part}");
-        } else {
-            row = joined;
-        }
-    }
-    push_row(&row, false, width, &mut out);
-    out
-}
-
-/// Width of the end of a line that is continued.
-const CONTINUED_WIDTH: u16 = 2;
-
-/// Appends a row of a command, broken before words if it is too long; `continues` is whether another row follows.
-fn push_row(row: &str, continues: bool, width: u16, out: &mut Vec<RichLine>) {
-    let available = width.saturating_sub(CONTINUED_WIDTH);
-    let mut lines = Vec::new();
-    let most = if continues { available } else { width };
-    if cells(row) <= most {
-        lines.push(row.to_owned());
-    } else {
-        let indent = row.chars().take_while(|c| *c == ' ').collect::<String>();
-        let mut line = String::new();
-        for word in split(row, |_| true) {
-            let joined = if line.is_empty() { format!("{indent}{word}") } else { format!("{line} {word}") };
-            if cells(&joined) > available && !line.is_empty() {
-                lines.push(std::mem::replace(&mut line, format!("  {word}")));
-            } else {
-                line = joined;
-            }
-        }
-        lines.push(line);
-    }
-    let count = lines.len();
-    for (number, line) in (1..).zip(lines) {
-        let is_continued = continues || number < count;
-        let available = if is_continued { available } else { width };
-        let joint = word_joint(line.trim_start()).filter(|_| cells(&line) > available);
-        let available = if joint.is_some() { width.saturating_sub(CONTINUED_WIDTH + 1) } else { available };
-        let mut parts = break_code(&[Seg::new(line, Role::Text)], available);
-        if let Some((end, begin)) = joint {
-            parts.iter_mut().rev().skip(1).for_each(|part| part.push(Seg::new(end, Role::Text)));
-            parts.iter_mut().skip(1).for_each(|part| part.insert(0, Seg::new(begin, Role::Text)));
-        }
-        if let Some(last) = parts.last_mut().filter(|_| is_continued) {
-            last.push(Seg::new(" \\", Role::Text));
-        }
-        out.extend(parts.into_iter().map(RichLine::from_segs));
-    }
-}
-
-/// Returns what ends a row and begins the next one where a word is broken, so that the shell joins both; `None` for
-/// several words, and for one that is not quoted as a whole.
-fn word_joint(word: &str) -> Option<(&'static str, &'static str)> {
-    match word.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')) {
-        Some(quoted) => (!quoted.contains('\'')).then_some(("'\\", "'")),
-        None => (!word.contains([' ', '\'', '"', '\\'])).then_some(("\\", "")),
-    }
-}
-
-/// Splits a command line at the spaces from which on the rest meets a condition; quoted text is not split.
-fn split(command: &str, breaks: impl Fn(&str) -> bool) -> Vec<String> {
-    let mut out = vec![String::new()];
-    let mut quote = None;
-    let joined = command.replace("\\\n", " ");
-    let mut rest = joined.as_str();
-    while let Some(letter) = rest.chars().next() {
-        match quote {
-            Some(open) if letter == open => quote = None,
-            None if matches!(letter, '\'' | '"') => quote = Some(letter),
-            None if letter == ' ' && breaks(rest) => out.push(String::new()),
-            _ => {}
-        }
-        if let Some(last) = out.last_mut() {
-            last.push(letter);
-        }
-        rest = &rest[letter.len_utf8()..];
-    }
-    out.retain(|part| !part.trim().is_empty());
-    out.iter().map(|part| exact(part.trim())).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_command_breaks_before_its_options_and_not_inside_quotes() {
-        let lines =
-            command_lines("skills attach audit --target-ref r/x --input 'note=a --b c' --input n=1", 34);
-        let texts: Vec<String> = lines.iter().map(RichLine::plain_text).collect();
-        assert_eq!(
-            texts,
-            [
-                "skills attach audit \\",
-                "  --target-ref r/x \\",
-                "  --input 'note=a --b c' \\",
-                "  --input n=1"
-            ]
-        );
-    }
-
-    #[test]
-    fn long_parts_of_a_command_break_before_words_with_shell_syntax() {
-        let command = "skills --store sqlite:/tmp/t/f/h.db attach log-digest --input 'note=a   b'";
-        let texts: Vec<String> = command_lines(command, 30).iter().map(RichLine::plain_text).collect();
-        assert_eq!(
-            texts,
-            [
-                "skills \\",
-                "  --store \\",
-                "  sqlite:/tmp/t/f/h.db \\",
-                "  attach log-digest \\",
-                "  --input 'note=a   b'"
-            ]
-        );
-        for width in 8..60 {
-            let lines = command_lines(command, width);
-            assert!(lines.iter().all(|line| line.width() <= usize::from(width)), "{width}");
-        }
-    }
-
-    #[test]
-    fn a_broken_word_is_joined_by_the_shell() {
-        let command = "curl http://127.0.0.1:8080/v1/skills/log-digest/attach -d '{\"a\":\"b c d e f g h\"}'";
-        for width in 12..60 {
-            let rows: Vec<String> = command_lines(command, width).iter().map(RichLine::plain_text).collect();
-            assert!(rows.iter().all(|row| cells(row) <= width), "{rows:?}");
-            let joined = rows.join("\n").replace("'\\\n'", "").replace(" \\\n  ", " ").replace("\\\n", "");
-            assert_eq!(joined, command, "{width}");
-        }
-    }
 }
