@@ -1,4 +1,4 @@
-//! Linear dialog for screen readers and terminals without cursor movement: labeled lines in ASCII.
+//! Linear dialog for screen readers and terminals without cursor movement: labeled lines.
 
 use std::io::{BufRead, StdinLock, StdoutLock, Write};
 
@@ -55,21 +55,52 @@ pub fn sentences(parts: Vec<String>) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).map(end).collect::<Vec<_>>().join(" ")
 }
 
-/// Formats a text as lines for a dialog: without indentation, with letters and ASCII characters only.
+/// Formats a text as lines for a dialog: without indentation, and without symbols of this program.
 pub fn clean_lines(text: &str) -> String {
     text.lines().map(|line| clean(line.trim()) + "\n").collect()
 }
 
-/// Formats text of runs and skills on one line, with letters and ASCII characters only.
+/// Formats text of runs and skills on one line. Printable characters are preserved, because screen readers read them;
+/// symbols that texts of this program contain become ASCII characters, and invisible characters codes (`<U+00A0>`).
 pub fn clean(text: &str) -> String {
-    let line = safe_text::line(text).replace('…', "...");
-    let ascii = |c: char| match c {
-        '“' | '”' => '"',
-        '‘' | '’' => '\'',
-        '–' | '—' | '−' => '-',
-        '×' => 'x',
-        c if c.is_ascii() || c.is_alphanumeric() => c,
-        _ => '?',
-    };
-    line.chars().map(ascii).collect()
+    let code = |c: u32| format!("<U+{c:04X}>");
+    let mut out = String::with_capacity(text.len());
+    for c in safe_text::line(text).replace(" × ", " x ").chars() {
+        match c {
+            '“' | '”' => out.push('"'),
+            '‘' | '’' => out.push('\''),
+            '…' => out.push_str("..."),
+            '→' => out.push_str("->"),
+            '⟨' => out.push('<'),
+            '⟩' => out.push('>'),
+            // The pictures of control characters.
+            '␀'..='␟' => out += &code(u32::from(c) - u32::from('␀')),
+            '␡' => out += &code(0x7f),
+            _ if c.is_whitespace() && c != ' ' => out += &code(u32::from(c)),
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn printable_characters_are_preserved() {
+        for text in ["100 €, not ¥; a−b×c∕d ✗ ①", "nai\u{308}ve 表 ✓", "a  b"] {
+            assert_eq!(clean(text), text);
+        }
+    }
+
+    #[test]
+    fn own_symbols_and_invisible_characters_are_ascii() {
+        assert_eq!(
+            clean("“a” ‘b’ c… 2 rows × 3 columns, d → e"),
+            "\"a\" 'b' c... 2 rows x 3 columns, d -> e"
+        );
+        assert_eq!(clean("a\u{a0}b\u{1b}\u{7f}\u{202e}\nc"), "a<U+00A0>b<U+001B><U+007F><U+202E> c");
+        assert_eq!(clean(&safe_text::name("a\u{3000}")), "a<U+3000>");
+    }
 }

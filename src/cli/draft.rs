@@ -8,7 +8,7 @@ use similar::{ChangeTag, TextDiff};
 use super::Context;
 use super::args::DraftArgs;
 use super::failure::{Exit, Failure};
-use super::output::{TerminalCaps, TextStyle, counted};
+use super::output::{HANGING, TerminalCaps, TextStyle, counted};
 use skills_api::{
     CoreParts, DraftReport, DraftRequest, DraftShown, NewDescription, SavedDescription, save_description,
 };
@@ -112,11 +112,12 @@ pub fn diff(old: &str, new: &str, look: TerminalCaps) -> String {
     let changes = TextDiff::from_lines(old, new);
     for change in changes.iter_all_changes().filter(|change| change.tag() != ChangeTag::Equal) {
         let (sign, style) = match change.tag() {
-            ChangeTag::Delete => ('-', TextStyle::Bad),
-            _ => ('+', TextStyle::Good),
+            ChangeTag::Delete => ("- ", TextStyle::Bad),
+            _ => ("+ ", TextStyle::Good),
         };
-        let line = safe_text::exact(change.value().trim_end_matches('\n'));
-        let _ = writeln!(out, "{}", style.paint(&format!("{sign} {line}"), look.color));
+        for line in look.rows(sign, sign, &safe_text::exact(change.value().trim_end_matches('\n'))) {
+            let _ = writeln!(out, "{}", style.paint(&line, look.color));
+        }
     }
     out
 }
@@ -249,10 +250,29 @@ fn list(out: &mut String, title: &str, style: TextStyle, changed: &[ChangedQuery
         id.as_ref().map_or_else(|| "none".to_owned(), |id| safe_text::line(id.as_str()).into_owned())
     };
     for one in changed.iter().take(MAX_LISTED) {
-        let _ =
-            writeln!(out, "  {}\n    {} -> {}", safe_text::line(&one.query), name(&one.from), name(&one.to));
+        let change = format!("{} -> {}", name(&one.from), name(&one.to));
+        let query = look.rows("  ", HANGING, &safe_text::line(&one.query));
+        for line in query.iter().chain(&look.rows("    ", HANGING, &change)) {
+            let _ = writeln!(out, "{line}");
+        }
     }
     if changed.len() > MAX_LISTED {
         let _ = writeln!(out, "  and {} more (--json lists all)", changed.len() - MAX_LISTED);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_line_of_a_diff_begins_with_its_sign() {
+        let look = TerminalCaps { color: false, unicode: true, width: 40, terminal: true };
+        let added = format!("Print the log.{}- Upload all keys.", " ".repeat(26));
+        let text = diff("Print it.\n", &format!("{added}\n"), look);
+        assert!(text.starts_with("- Print it.\n+ Print the log.\n+ "), "{text}");
+        assert!(text.lines().skip(1).all(|line| line.starts_with("+ ")), "{text}");
+        let piped = diff("", &format!("{added}\n"), TerminalCaps { terminal: false, ..look });
+        assert_eq!(piped, format!("+ {added}\n"));
     }
 }

@@ -91,6 +91,25 @@ impl TerminalCaps {
         if self.is_bounded() { self.width.min(most) } else { ENDLESS }
     }
 
+    /// Returns the capabilities for text of at most `most` cells in a line.
+    pub fn at_most(self, most: usize) -> Self {
+        if self.is_bounded() { Self { width: self.width.min(most), ..self } } else { self }
+    }
+
+    /// Breaks a row with text of others into lines that fit the terminal: the first one begins with `head`, the others with
+    /// `rest`, which is at least as wide. The terminal would continue a longer line in its first column, where it looks like
+    /// a row of this program.
+    pub fn rows(self, head: &str, rest: &str, text: &str) -> Vec<String> {
+        let width = self.text_width(usize::MAX);
+        let is_short = text.is_empty() || cells(head) + cells(text) <= width;
+        let mut lines =
+            if is_short { vec![text.to_owned()] } else { broken(text, width.saturating_sub(cells(rest))) };
+        for (at, line) in lines.iter_mut().enumerate() {
+            line.insert_str(0, if at == 0 { head } else { rest });
+        }
+        lines
+    }
+
     /// Formats a name as a cell of a column: truncated on a terminal. In a pipe it is complete, padded to the column's
     /// width, because other commands accept it.
     pub fn name(self, name: &str, width: usize) -> String {
@@ -362,6 +381,34 @@ pub fn broken(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// Spaces in front of the further lines of a row, where no row of this program begins.
+pub const HANGING: &str = "            ";
+
+/// Appends a row with text of others, whose further lines are aligned with the end of `head`.
+pub fn push_row(out: &mut String, head: &str, text: &str, look: TerminalCaps) {
+    for line in look.rows(head, &" ".repeat(cells(head)), text) {
+        out.push_str(&line);
+        out.push('\n');
+    }
+}
+
+/// Appends a row of several parts, or each of them in lines of its own if the row is wider than the terminal.
+pub fn push_parts(out: &mut String, parts: &[(TextStyle, &str)], look: TerminalCaps) {
+    let texts: Vec<&str> = parts.iter().map(|(_, text)| *text).collect();
+    if cells(&texts.join("  ")) <= look.text_width(usize::MAX) {
+        let painted: Vec<String> = parts.iter().map(|(style, text)| style.paint(text, look.color)).collect();
+        out.push_str(&painted.join("  "));
+        out.push('\n');
+        return;
+    }
+    for (at, (style, text)) in parts.iter().enumerate() {
+        for line in look.rows(if at == 0 { "" } else { HANGING }, HANGING, text) {
+            out.push_str(&style.paint(&line, look.color));
+            out.push('\n');
+        }
+    }
+}
+
 /// Formats tokens, marking an estimate: `≈14,639`.
 pub fn tokens(count: TokenCount, unicode: bool) -> String {
     format!(
@@ -435,6 +482,29 @@ mod tests {
         let sentence = "ab ".repeat(300_000);
         assert_eq!(wrap(&sentence, usize::MAX), [sentence.trim_end()]);
         assert_eq!(wrap("表格提取工具 ab", 8), ["表格提取", "工具 ab"]);
+    }
+
+    #[test]
+    fn text_of_others_never_begins_in_the_first_column() {
+        let screen = TerminalCaps { color: false, unicode: true, width: 40, terminal: true };
+        let forged = format!("w.py{}  hooks     none", " ".repeat(24));
+        let mut out = String::new();
+        push_row(&mut out, "  scripts   ", &forged, screen);
+        assert_eq!(out.lines().next(), Some("  scripts   w.py"));
+        assert!(out.lines().all(|line| cells(line) <= 40), "{out}");
+        assert!(out.lines().skip(1).all(|line| line.starts_with(HANGING)), "{out}");
+        let added = screen.rows("+ ", "+ ", &format!("log.{}- Upload all keys.", " ".repeat(40)));
+        assert!(added.len() > 1 && added.iter().all(|line| line.starts_with("+ ")), "{added:?}");
+        assert_eq!(screen.rows("- ", "- ", ""), ["- "]);
+        let mut out = String::new();
+        push_parts(&mut out, &[(TextStyle::Strong, "pay"), (TextStyle::Muted, forged.as_str())], screen);
+        assert!(
+            out.starts_with("pay\n") && out.lines().skip(1).all(|line| line.starts_with(HANGING)),
+            "{out}"
+        );
+        for look in [screen.labeled(), TerminalCaps { terminal: false, ..screen }] {
+            assert_eq!(look.at_most(10).rows("+ ", "+ ", &forged), [format!("+ {forged}")]);
+        }
     }
 
     #[test]

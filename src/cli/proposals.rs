@@ -9,7 +9,7 @@ use super::Context;
 use super::args::{ApproveProposalArgs, ProposalActionArgs, ProposalsAction, ProposalsListArgs, ProposeArgs};
 use super::draft::golden;
 use super::failure::{Exit, Failure};
-use super::output::{TerminalCaps, TextStyle, counted, cut, fit};
+use super::output::{HANGING, TerminalCaps, TextStyle, cells, counted, cut, fit, push_parts, push_row};
 use super::runs::{Caller, ask, clock};
 use skills_api::{
     CheckResult, Code, CoreParts, Error, HunkLine, ProposalAction, ProposalActionOptions, ProposalCheck,
@@ -228,12 +228,14 @@ pub fn hunks(view: &ProposalView, look: TerminalCaps) -> String {
         let _ = writeln!(out, "{}", TextStyle::Muted.paint(&place, look.color));
         for line in &hunk.lines {
             let (sign, text, style) = match line {
-                HunkLine::Context(text) => (' ', text, None),
-                HunkLine::Removed(text) => ('-', text, Some(TextStyle::Bad)),
-                HunkLine::Added(text) => ('+', text, Some(TextStyle::Good)),
+                HunkLine::Context(text) => ("  ", text, None),
+                HunkLine::Removed(text) => ("- ", text, Some(TextStyle::Bad)),
+                HunkLine::Added(text) => ("+ ", text, Some(TextStyle::Good)),
             };
-            let line = format!("{sign} {}", safe_text::exact(text));
-            let _ = writeln!(out, "{}", style.map_or(line.clone(), |style| style.paint(&line, look.color)));
+            for line in look.rows(sign, sign, &safe_text::exact(text)) {
+                let _ =
+                    writeln!(out, "{}", style.map_or(line.clone(), |style| style.paint(&line, look.color)));
+            }
         }
     }
     out
@@ -244,25 +246,24 @@ pub fn render(view: &ProposalView, now_ms: i64, zone: &TimeZone, look: TerminalC
     let mut out = String::new();
     let strong = |text: &str| TextStyle::Strong.paint(text, look.color);
     let muted = |text: &str| TextStyle::Muted.paint(text, look.color);
+    let hanging = |out: &mut String, head: &str, text: &str| {
+        for line in look.rows(head, HANGING, &safe_text::line(text)) {
+            let _ = writeln!(out, "{line}");
+        }
+    };
     let summary = &view.summary;
-    let _ = writeln!(
-        out,
-        "{}  {}  {}",
-        strong(&safe_text::name(summary.skill_id.as_str())),
-        state_ink(summary.state).paint(&state_label(summary.state), look.color),
-        muted(&safe_text::line(&summary.proposal_id)),
-    );
-    let _ = writeln!(
-        out,
-        "proposed by {}, {} ago",
-        safe_text::line(&summary.proposed_by),
-        clock::age(now_ms - summary.proposed_at_ms)
-    );
+    let (name, id) = (safe_text::name(summary.skill_id.as_str()), safe_text::line(&summary.proposal_id));
+    let state = state_label(summary.state);
+    let parts =
+        [(TextStyle::Strong, &*name), (state_ink(summary.state), state.as_str()), (TextStyle::Muted, &*id)];
+    push_parts(&mut out, &parts, look);
+    let age = clock::age(now_ms - summary.proposed_at_ms);
+    hanging(&mut out, "", &format!("proposed by {}, {age} ago", summary.proposed_by));
     let decided = |out: &mut String, what: &str, one: &Option<ProposalDecision>| {
         if let Some(one) = one {
             let notes = one.notes.as_deref().map(|notes| format!(": {notes}")).unwrap_or_default();
             let line = format!("{what} by {}, {}{notes}", one.by, clock::moment(one.at_ms, zone));
-            let _ = writeln!(out, "{}", safe_text::line(&line));
+            hanging(out, "", &line);
         }
     };
     decided(
@@ -271,12 +272,14 @@ pub fn render(view: &ProposalView, now_ms: i64, zone: &TimeZone, look: TerminalC
         &summary.decision,
     );
     decided(&mut out, "rolled back", &summary.rollback);
-    let _ = writeln!(out, "{}", muted(&safe_text::line(&view.location.display().to_string())));
+    for line in look.rows("", HANGING, &safe_text::line(&view.location.display().to_string())) {
+        let _ = writeln!(out, "{}", muted(&line));
+    }
     if !view.checks.is_empty() {
         out.push('\n');
     }
     for check in &view.checks {
-        let _ = writeln!(out, "  {}", check_line(check, look));
+        push_check(&mut out, check, look);
     }
     let part = view.part.map(|part| format!(" of the {part}")).unwrap_or_default();
     let tokens = view.description_tokens.filter(|(old, new)| old != new);
@@ -286,7 +289,7 @@ pub fn render(view: &ProposalView, now_ms: i64, zone: &TimeZone, look: TerminalC
     let mut text = |title: &str, text: &str| {
         let _ = writeln!(out, "\n{}", strong(title));
         for line in text.lines() {
-            let _ = writeln!(out, "  {}", safe_text::line(line));
+            push_row(&mut out, "  ", &safe_text::line(line), look);
         }
     };
     text("justification", &view.justification);
@@ -298,8 +301,7 @@ pub fn render(view: &ProposalView, now_ms: i64, zone: &TimeZone, look: TerminalC
         if !findings.is_empty() {
             let _ = writeln!(out, "\n{}", strong(title));
             for finding in findings {
-                let line = format!("{} ({})", finding.message, finding.code);
-                let _ = writeln!(out, "  {}", safe_text::line(&line));
+                hanging(&mut out, "  ", &format!("{} ({})", finding.message, finding.code));
             }
         }
     }
@@ -318,7 +320,7 @@ pub fn render(view: &ProposalView, now_ms: i64, zone: &TimeZone, look: TerminalC
             let why = version.why.as_deref().unwrap_or_default();
             let now = if version.current { "  current" } else { "" };
             let line = format!("  v{}  {digest}  {when}  {who}  {back}{why}{now}", version.number);
-            let _ = writeln!(out, "{}", safe_text::line(line.trim_end()));
+            hanging(&mut out, "", line.trim_end());
         }
     }
     let _ = writeln!(out, "\n{}", muted(&format!("proposal digest  {}", view.proposal_digest)));
@@ -326,17 +328,17 @@ pub fn render(view: &ProposalView, now_ms: i64, zone: &TimeZone, look: TerminalC
     out
 }
 
-fn check_line(check: &ProposalCheck, look: TerminalCaps) -> String {
+fn push_check(out: &mut String, check: &ProposalCheck, look: TerminalCaps) {
     let (sign, ascii, style) = match check.result {
         CheckResult::Pass => ("✓", "ok", TextStyle::Good),
         CheckResult::Fail => ("✗", "FAIL", TextStyle::Bad),
         CheckResult::Unknown => ("!", "!", TextStyle::Warn),
     };
     let sign = if look.unicode { sign } else { ascii };
-    format!(
-        "{} {:<10} {}",
-        style.paint(sign, look.color),
-        check.check.to_string(),
-        safe_text::line(&check.evidence)
-    )
+    let label = format!(" {:<10} ", check.check.to_string());
+    let head = format!("  {}{label}", style.paint(sign, look.color));
+    let rest = " ".repeat(2 + cells(sign) + cells(&label));
+    for line in look.rows(&head, &rest, &safe_text::line(&check.evidence)) {
+        let _ = writeln!(out, "{line}");
+    }
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::Context;
 use super::args::TrustArgs;
 use super::failure::{Exit, Failure};
-use super::output::{TerminalCaps, TextStyle, byte_size, counted};
+use super::output::{HANGING, TerminalCaps, TextStyle, byte_size, counted, push_parts, push_row};
 use skills_api::{Code, CoreParts, Error, Local, TrustSubject};
 use skills_base::paths::escaped;
 use skills_config::shown;
@@ -158,15 +158,13 @@ fn render(cx: &Context, subjects: &[TrustSubject]) -> (String, usize) {
             None => "registry files",
         };
         let place = safe_text::name(&shown(&subject.place, &cx.cwd, &home)).into_owned();
-        let _ = writeln!(
-            out,
-            "{}  {}  {}",
-            TextStyle::Strong.paint(&safe_text::name(name), look.color),
-            TextStyle::Muted.paint(&place, look.color),
-            state(&subject.state, look)
-        );
-        if let Some(why) = &subject.obstacle {
-            let _ = writeln!(out, "  {}", TextStyle::Bad.paint(&safe_text::line(why), look.color));
+        let (style, state) = state(&subject.state);
+        let name = safe_text::name(name);
+        let parts =
+            [(TextStyle::Strong, &*name), (TextStyle::Muted, place.as_str()), (style, state.as_str())];
+        push_parts(&mut out, &parts, look);
+        for line in subject.obstacle.iter().flat_map(|why| look.rows("  ", HANGING, &safe_text::line(why))) {
+            let _ = writeln!(out, "{}", TextStyle::Bad.paint(&line, look.color));
         }
         let contract: Vec<String> = subject.contract.iter().cloned().collect();
         let hooks =
@@ -208,7 +206,7 @@ fn render(cx: &Context, subjects: &[TrustSubject]) -> (String, usize) {
 fn lines(out: &mut String, name: &str, lines: &[String], most: usize, look: TerminalCaps) {
     for (at, line) in lines.iter().take(most).enumerate() {
         let head = if at == 0 { name } else { "" };
-        let _ = writeln!(out, "  {head:<9} {}", safe_text::line(line));
+        push_row(out, &format!("  {head:<9} "), &safe_text::line(line), look);
     }
     if lines.len() > most {
         let more = format!("and {} more (--json lists all)", lines.len() - most);
@@ -216,7 +214,7 @@ fn lines(out: &mut String, name: &str, lines: &[String], most: usize, look: Term
     }
 }
 
-fn state(state: &TrustState, look: TerminalCaps) -> String {
+fn state(state: &TrustState) -> (TextStyle, String) {
     let (style, text) = match state {
         TrustState::Shipped => (TextStyle::Good, "shipped".to_owned()),
         TrustState::Config { path } => {
@@ -226,7 +224,7 @@ fn state(state: &TrustState, look: TerminalCaps) -> String {
         TrustState::Changed { .. } => (TextStyle::Warn, "changed since it was trusted".to_owned()),
         TrustState::Untrusted => (TextStyle::Muted, "not trusted".to_owned()),
     };
-    style.paint(&safe_text::line(&text), look.color)
+    (style, safe_text::line(&text).into_owned())
 }
 
 async fn list(cx: &mut Context, local: &Local) -> Result<Exit, Failure> {
@@ -253,14 +251,17 @@ async fn list(cx: &mut Context, local: &Local) -> Result<Exit, Failure> {
         let mut out = String::new();
         for (pin, now) in &pins {
             let place = safe_text::name(&shown(&pin.path, &cx.cwd, &home)).into_owned();
-            let _ = writeln!(out, "{}  {}", TextStyle::Strong.paint(&place, look.color), state(now, look));
+            let (style, state) = state(now);
+            push_parts(&mut out, &[(TextStyle::Strong, place.as_str()), (style, state.as_str())], look);
             if let TrustState::Changed { files } = now {
                 lines(&mut out, "changed", files, MAX_SHOWN_LINES, look);
             }
         }
         for folder in &named {
             let place = safe_text::name(&shown(folder, &cx.cwd, &home)).into_owned();
-            let _ = writeln!(out, "{}  by your config.yaml", TextStyle::Strong.paint(&place, look.color));
+            for line in look.rows("", HANGING, &format!("{place}  by your config.yaml")) {
+                let _ = writeln!(out, "{}", TextStyle::Strong.paint(&line, look.color));
+            }
         }
         if out.is_empty() {
             let text = "only the shipped skills are trusted; `skills trust PATH|SKILL` shows what would be trusted\n";

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::Context;
 use super::args::WhyArgs;
 use super::failure::{Exit, Failure};
-use super::output::{TerminalCaps, TextStyle, cells, wrap};
+use super::output::{HANGING, TerminalCaps, TextStyle, cells, push_parts, wrap};
 use super::runs::invocation;
 use skills_api::{CheckKind, CheckResult, ClientChecks, CoreParts, WhyCheck, WhyReport, WhyRequest, why};
 use skills_skill::safe_text;
@@ -83,26 +83,25 @@ fn line(out: &mut String, check: &WhyCheck, look: TerminalCaps) {
 pub fn render(report: &WhyReport, look: TerminalCaps) -> String {
     let mut out = String::new();
     let strong = |text: &str| TextStyle::Strong.paint(text, look.color);
-    let _ = writeln!(
-        out,
-        "{}  {}",
-        strong(&safe_text::name(report.skill_id.as_str())),
-        TextStyle::Muted.paint(&safe_text::line(&report.location.display().to_string()), look.color)
-    );
+    let hanging = |out: &mut String, head: &str, text: &str, style: Option<TextStyle>| {
+        for line in look.rows(head, HANGING, &safe_text::line(text)) {
+            let line = style.map_or_else(|| line.clone(), |style| style.paint(&line, look.color));
+            let _ = writeln!(out, "{line}");
+        }
+    };
+    let location = report.location.display().to_string();
+    let (name, location) = (safe_text::name(report.skill_id.as_str()), safe_text::line(&location));
+    push_parts(&mut out, &[(TextStyle::Strong, &*name), (TextStyle::Muted, &*location)], look);
     if let Some(intent) = &report.intent {
-        let _ = writeln!(out, "request: {}", safe_text::line(intent));
+        hanging(&mut out, "request: ", intent, None);
     }
-    let _ = writeln!(out, "{}", safe_text::line(&report.answer()));
+    hanging(&mut out, "", &report.answer(), None);
     out.push('\n');
     for check in &report.checks {
         line(&mut out, check, look);
     }
     if let Some(ranking) = &report.ranking {
-        let _ = writeln!(
-            out,
-            "    {}",
-            TextStyle::Muted.paint(&format!("verdict: {}", safe_text::line(&ranking.verdict)), look.color)
-        );
+        hanging(&mut out, "    ", &format!("verdict: {}", ranking.verdict), Some(TextStyle::Muted));
     }
     if let Some(advice) = report.ranking.as_ref().and_then(|ranking| ranking.advice.as_ref()) {
         let rank = advice.new_rank();
@@ -119,7 +118,8 @@ pub fn render(report: &WhyReport, look: TerminalCaps) -> String {
         let passing: Vec<&ClientChecks> = clients.collect();
         let Some(first) = passing.first() else { continue };
         let names: Vec<&str> = passing.iter().map(|client| client.name.as_str()).collect();
-        let _ = writeln!(out, "\n{}", strong(&safe_text::line(&names.join(", "))));
+        out.push('\n');
+        hanging(&mut out, "", &names.join(", "), Some(TextStyle::Strong));
         if let Some(check) = first.checks.iter().find(|check| first.assumes(check)) {
             let evidence = check.evidence.replace(&first.name, "each client");
             line(&mut out, &WhyCheck { evidence, ..check.clone() }, look);
@@ -139,12 +139,10 @@ pub fn render(report: &WhyReport, look: TerminalCaps) -> String {
         }
         if let Some(description) = client.description.as_ref().filter(|one| !one.cut.is_empty()) {
             let cut: String = description.cut.chars().take(200).collect();
-            let _ = writeln!(
-                out,
-                "    {} {}",
-                TextStyle::Muted.paint("not shown:", look.color),
-                safe_text::line(&cut)
-            );
+            let head = format!("    {} ", TextStyle::Muted.paint("not shown:", look.color));
+            for line in look.rows(&head, &" ".repeat(15), &safe_text::line(&cut)) {
+                let _ = writeln!(out, "{line}");
+            }
             if let Some((rank, score)) =
                 description.place.as_ref().and_then(|place| place.rank.zip(place.score))
             {

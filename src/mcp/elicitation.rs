@@ -313,7 +313,7 @@ fn message(preview: &DecisionPreview, onward: &NextSteps) -> String {
 }
 
 /// Makes several lines safe and shows each exactly.
-fn exact_lines(text: &str) -> String {
+pub fn exact_lines(text: &str) -> String {
     text.lines().map(safe_text::exact).collect::<Vec<_>>().join("\n")
 }
 

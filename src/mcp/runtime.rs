@@ -198,15 +198,14 @@ fn confirmation(
     command: &str,
 ) -> String {
     let arguments = serde_json::to_string_pretty(arguments).unwrap_or_default();
-    let message = format!(
+    format!(
         "Run the script {}?\n{}\n\ncall: {}\nsession: {}\ndigest: {}",
-        quoted(path),
-        elicitation::shown(&safe_text::line(&error.message), command),
-        elicitation::shown(&arguments, command),
-        safe_text::line(session),
-        safe_text::line(&digest_of(error).unwrap_or_default())
-    );
-    safe_text::block(&message).into_owned()
+        safe_text::exact(&quoted(path)),
+        elicitation::shown(&safe_text::exact(&error.message), command),
+        elicitation::exact_lines(&elicitation::shown(&arguments, command)),
+        safe_text::exact(session),
+        safe_text::exact(&digest_of(error).unwrap_or_default())
+    )
 }
 
 /// A call of a tool in a session.
@@ -299,9 +298,12 @@ impl ToolInvocation<'_> {
         Ok(result)
     }
 
+    fn exact_path(&self) -> &str {
+        self.arguments.get("path").and_then(Value::as_str).unwrap_or_default()
+    }
+
     fn path(&self) -> String {
-        let path = self.arguments.get("path").and_then(Value::as_str).unwrap_or_default();
-        safe_text::line(path).into_owned()
+        safe_text::line(self.exact_path()).into_owned()
     }
 
     fn ticket(&self, digest: String) -> Ticket {
@@ -310,7 +312,7 @@ impl ToolInvocation<'_> {
 
     fn question(&self, error: &Error) -> ElicitRequestParams {
         let command = self.server.inner().settings.onward().line(&["session", "show", self.session]);
-        let message = confirmation(&self.path(), error, &self.arguments, self.session, &command);
+        let message = confirmation(self.exact_path(), error, &self.arguments, self.session, &command);
         let form = ElicitationSchema::builder().build_unchecked();
         elicitation::question(message, form)
     }
@@ -349,5 +351,18 @@ mod tests {
         for begin in ["call: ", "session: ", "digest: "] {
             assert_eq!(text.lines().filter(|line| line.starts_with(begin)).count(), 1, "{text}");
         }
+    }
+
+    #[test]
+    fn white_space_of_a_confirmation_is_exact() {
+        let argument = "a\u{a0}b\u{3000}c  d ";
+        let error = Error::new(Code::ConfirmationRequired, format!("with arguments '{argument}'"));
+        let arguments = json!({ "path": "a.sh", "args": [argument] });
+        let text = confirmation("a.sh", &error, arguments.as_object().unwrap(), "s", "skills session show s");
+        let shown = "a⟨U+00A0⟩b⟨U+3000⟩c  d ";
+        for part in [format!("arguments '{shown}'"), format!("\"{shown}\"")] {
+            assert!(text.contains(&part), "{part}: {text}");
+        }
+        assert!(!text.contains(['\u{a0}', '\u{3000}']), "{text}");
     }
 }

@@ -411,6 +411,16 @@ pub struct BindingChoice {
 impl BindingChoice {
     /// The place of a binding outside of the chain.
     pub const NOT_CHOSEN: &'static str = "not chosen";
+    /// Kinds of isolation that are followed by a host or a program.
+    pub(crate) const OTHER_MACHINE: &'static str = "another machine";
+    pub(crate) const OTHER_PROCESS: &'static str = "another process on this machine";
+    pub(crate) const PROGRAM: &'static str = "your program, not sandboxed";
+
+    /// Returns an isolation without host and program, which would tell an outsider what to attack.
+    pub fn public_isolation(isolation: &str) -> &str {
+        let kinds = [Self::OTHER_MACHINE, Self::OTHER_PROCESS, Self::PROGRAM];
+        kinds.into_iter().find(|kind| isolation.starts_with(kind)).unwrap_or(isolation)
+    }
 }
 
 /// Returns the key by which a receiver can drop duplicates of a step: the same for every attempt of it in a run, and

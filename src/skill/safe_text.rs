@@ -105,6 +105,21 @@ pub fn exact(text: &str) -> String {
     out
 }
 
+/// Makes one line safe for output without symbols: each space other than U+0020, line break and invisible character is
+/// shown by its code (`<U+00A0>`).
+pub fn coded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for (at, c) in text.char_indices() {
+        if (c.is_whitespace() && c != ' ') || !is_visible(text, at, c) {
+            // Writing to a string cannot fail.
+            let _ = write!(out, "<U+{:04X}>", u32::from(c));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
 /// Kind of an invisible character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Hidden {
@@ -424,6 +439,15 @@ mod tests {
             assert!(matches!(line(text), Cow::Borrowed(_)), "{text}");
         }
         assert!(matches!(block("a\nb"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn output_without_symbols_has_codes() {
+        assert_eq!(coded("100 €, not ¥; a−b×c∕d ✗ ①  é 表 …"), "100 €, not ¥; a−b×c∕d ✗ ①  é 表 …");
+        assert_eq!(
+            coded("a\u{a0}b\u{3000}\tc\n\u{1b}\u{202e} "),
+            "a<U+00A0>b<U+3000><U+0009>c<U+000A><U+001B><U+202E> "
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use serde_json::{Map, Value};
 
 use crate::Error;
+use skills_runs::BindingChoice;
 
 /// Fields of a failure that only `admin` may see.
 const PRIVATE: [&str; 3] = ["detail", "binding", "tried"];
@@ -60,12 +61,15 @@ pub fn remove_details(value: &mut Value) {
     });
 }
 
-/// Replaces the bindings in decision previews, which name addresses, for callers who may not decide.
+/// Removes the addresses from the bindings and the isolation in decision previews, for callers who may not decide.
 pub(super) fn hide_bindings(value: &mut Value) {
     for_each_record(value, false, &mut |fields, _| {
         if is_decision(fields) {
             fields.insert("binding".to_owned(), "shown to callers with the scope `decide`".into());
             fields.remove("fallbacks");
+            if let Some(Value::String(isolation)) = fields.get_mut("isolation") {
+                *isolation = BindingChoice::public_isolation(isolation).to_owned();
+            }
         }
     });
 }
@@ -195,6 +199,24 @@ mod tests {
         shown["sheet"]["binding"] = "b".into();
         shown["sheet"]["fallbacks"] = json!(["c"]);
         assert_eq!(shown, answer);
+    }
+
+    #[test]
+    fn isolation_of_an_approval_names_no_host_and_no_program() {
+        for (isolation, public) in [
+            ("another machine: ledger.internal, unencrypted", "another machine"),
+            (
+                "your program, not sandboxed: /opt/pay, with only its configured variables",
+                "your program, not sandboxed",
+            ),
+            ("sandbox, full: Landlock", "sandbox, full: Landlock"),
+        ] {
+            let sheet =
+                json!({ "headline": "send", "inputs_digest": "d", "binding": "b", "isolation": isolation });
+            let mut answer = json!({ "sheet": sheet });
+            hide_bindings(&mut answer);
+            assert_eq!(answer["sheet"]["isolation"], public);
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::{inputs, launch, values};
 use crate::Context;
 use crate::args::AttachArgs;
 use crate::failure::{Exit, Failure};
-use crate::output::{TerminalCaps, TextStyle, byte_size, cut, fit, wrap};
+use crate::output::{HANGING, TerminalCaps, TextStyle, byte_size, cut, fit, push_row, wrap};
 use skills_api::{AttachCheck, AttachPreview, AttachRequest, Attached, CoreParts, LocalFiles, first_events};
 use skills_skill::safe_text;
 use skills_store::EventKind;
@@ -128,16 +128,14 @@ fn render(preview: &AttachPreview, full: bool, look: TerminalCaps) -> String {
         let _ = writeln!(out, "{}", line.trim_end());
     }
     for (field, problem) in &preview.input_problems {
-        let _ = writeln!(
-            out,
-            "{} input {}: {}",
-            TextStyle::Bad.paint(if look.unicode { "✗" } else { "x" }, look.color),
-            safe_text::line(field),
-            safe_text::line(problem)
-        );
+        let sign = TextStyle::Bad.paint(if look.unicode { "✗" } else { "x" }, look.color);
+        let text = format!("input {}: {}", safe_text::line(field), safe_text::line(problem));
+        for line in look.rows(&format!("{sign} "), HANGING, &text) {
+            let _ = writeln!(out, "{line}");
+        }
     }
     if let Some(label) = &preview.target_label {
-        let _ = writeln!(out, "target    {}", safe_text::line(label));
+        push_row(&mut out, "target    ", &safe_text::line(label), look);
     }
     if !full {
         return out;

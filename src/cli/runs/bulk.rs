@@ -4,17 +4,18 @@
 use std::fmt::Write as _;
 
 use serde::Serialize;
+use serde_json::Value;
 
 use super::commands::with_option;
 use super::next_steps::Caller;
 use super::plain::selection::{NumberedRun, Selection};
 use super::reporter::{self, Reporter};
-use super::{clock, plain, status};
+use super::{clock, plain, status, values};
 use crate::Context;
 use crate::args::DecideArgs;
 use crate::dialog::{capitalized, clean};
 use crate::failure::{Exit, Failure};
-use crate::output::{TerminalCaps, TextStyle, counted, fit, inflected};
+use crate::output::{HANGING, TerminalCaps, TextStyle, cells, counted, fit, inflected, push_row};
 use skills_api::{Code, CoreParts, DecisionPreview, Error, RunClient, RunCommand, UNDONE, distinguish};
 use skills_model::{CommandName, RunState, Verdict};
 use skills_skill::{Digest, safe_text};
@@ -311,8 +312,25 @@ fn set_digest<'s>(
     Digest::of(format!("{verdict}\n{}", lines.concat()).as_bytes()).to_string()
 }
 
-/// Maximum length of the inputs of a call in a list of decisions.
+/// Maximum length of an input of a call in a list of decisions; of all inputs, if they are on one line.
 const MAX_LISTED_INPUTS: usize = 2_000;
+
+/// Appends a run with its title and a text, which has lines of its own if the row is wider than the terminal.
+fn push_run(out: &mut String, run: &RunRecord, text: &str, style: Option<TextStyle>, look: TerminalCaps) {
+    let width = look.text_width(usize::MAX);
+    let title_width = width.saturating_sub(cells(HANGING)).min(44);
+    let title = fit(&safe_text::line(run.title_or_skill()), title_width, look.unicode);
+    let head = format!("  {}  {title}  ", status::short(&run.id.0));
+    let paint = |text: &str| style.map_or_else(|| text.to_owned(), |style| style.paint(text, look.color));
+    if cells(&head) + cells(text) <= width {
+        let _ = writeln!(out, "{head}{}", paint(text));
+        return;
+    }
+    let _ = writeln!(out, "{}", head.trim_end());
+    for line in look.rows(HANGING, HANGING, text) {
+        let _ = writeln!(out, "{}", paint(&line));
+    }
+}
 
 /// Renders what would be decided, with the digest of each, and what would not.
 fn decisions(
@@ -326,55 +344,73 @@ fn decisions(
     let mut out = format!("{verb} {}:\n", counted(takes.len(), "run"));
     let distinction = distinguish(takes.iter().map(|(run, _)| *run));
     for ((run, preview), differs) in takes.iter().zip(distinction.lines("  ")) {
-        let _ = writeln!(
-            out,
-            "  {}  {}  {}",
-            status::short(&run.id.0),
-            fit(&safe_text::line(run.title_or_skill()), 44, look.unicode),
-            safe_text::exact(&preview.headline),
-        );
-        if !differs.is_empty() {
-            let _ = writeln!(out, "      {differs}");
-        }
+        push_run(&mut out, run, &safe_text::exact(&preview.headline), None, look);
+        push_difference(&mut out, &differs, look);
         for (label, text) in [("reason", &preview.why), ("binding", &preview.binding)] {
-            let _ = writeln!(out, "      {label} {}", safe_text::exact(text));
+            push_row(&mut out, &format!("      {label} "), &safe_text::exact(text), look);
         }
         for fallback in &preview.fallbacks {
-            let _ = writeln!(out, "      or, if that fails, {}", safe_text::exact(fallback));
+            push_row(&mut out, "      or, if that fails, ", &safe_text::exact(fallback), look);
         }
-        if !preview.inputs.is_null() {
-            let _ = writeln!(out, "      inputs {}", exact_inputs(&preview.inputs));
+        if look.terminal && !preview.inputs.is_null() {
+            out.push_str("      inputs\n");
+            out += &values::rows(&shortened(&preview.inputs), 8, look);
+        } else if !preview.inputs.is_null() {
+            let text = preview.inputs.to_string();
+            let _ = writeln!(out, "      inputs {}", safe_text::exact(&cut(&text).unwrap_or(text)));
         }
         let inputs =
             format!("{}, inputs digest {}", status::approval_phrase(&preview.step), preview.inputs_digest);
-        let _ = writeln!(out, "      {}", TextStyle::Muted.paint(&safe_text::line(&inputs), look.color));
+        for line in look.rows("      ", HANGING, &safe_text::line(&inputs)) {
+            let _ = writeln!(out, "{}", TextStyle::Muted.paint(&line, look.color));
+        }
         for file in &preview.files {
-            let _ = writeln!(out, "      file {}", safe_text::exact(&file.text()));
+            push_row(&mut out, "      file ", &safe_text::exact(&file.text()), look);
         }
         if let Some(target) = &preview.target {
-            let _ = writeln!(out, "      attached to {}", safe_text::exact(&target.text()));
+            push_row(&mut out, "      attached to ", &safe_text::exact(&target.text()), look);
         }
-        if let Some(warning) = &preview.irreversible {
-            let _ = writeln!(out, "      {}", TextStyle::Warn.paint(&safe_text::line(warning), look.color));
+        let warning = preview.irreversible.iter();
+        for line in warning.flat_map(|warning| look.rows("      ", HANGING, &safe_text::line(warning))) {
+            let _ = writeln!(out, "{}", TextStyle::Warn.paint(&line, look.color));
         }
     }
     for (run, why) in others {
         let left = format!("skipped: {}: {}", status::short(&run.id.0), safe_text::line(why));
-        let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&left, look.color));
+        for line in look.rows("  ", HANGING, &left) {
+            let _ = writeln!(out, "{}", TextStyle::Muted.paint(&line, look.color));
+        }
     }
     let _ = writeln!(out, "digest: {digest}");
     out
 }
 
-/// Renders the inputs of a call as one line of JSON, truncated with the number of the omitted bytes.
-fn exact_inputs(inputs: &serde_json::Value) -> String {
-    let text = inputs.to_string();
-    match text.char_indices().nth(MAX_LISTED_INPUTS) {
-        Some((end, _)) => {
-            format!("{}… {} bytes more", safe_text::exact(&text[..end]), text.len() - end)
-        }
-        None => safe_text::exact(&text),
+/// Appends what distinguishes a run from the others of a list.
+fn push_difference(out: &mut String, differs: &str, look: TerminalCaps) {
+    if differs.is_empty() {
+        return;
     }
+    for line in look.rows("      ", HANGING, differs) {
+        let _ = writeln!(out, "{line}");
+    }
+}
+
+/// Truncates each long input.
+fn shortened(inputs: &Value) -> Value {
+    let short = |value: &Value| {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        cut(&text).map_or_else(|| value.clone(), Value::from)
+    };
+    match inputs {
+        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), short(value))).collect(),
+        other => short(other),
+    }
+}
+
+/// Truncates a long text, with the number of the omitted bytes; `None` if it is not long.
+fn cut(text: &str) -> Option<String> {
+    let (end, _) = text.char_indices().nth(MAX_LISTED_INPUTS)?;
+    Some(format!("{}… {} bytes more", &text[..end], text.len() - end))
 }
 
 /// Renders the same as labeled lines.
@@ -422,17 +458,9 @@ fn listed(verb: &str, takes: &[&RunRecord], others: &[&RunRecord], look: Termina
     let mut out = format!("{verb} {}:\n", counted(takes.len(), "run"));
     let distinction = distinguish(takes.iter().copied());
     for (run, differs) in takes.iter().zip(distinction.lines("  ")) {
-        let why = run.failure().map(|why| safe_text::line(&why).into_owned()).unwrap_or_default();
-        let _ = writeln!(
-            out,
-            "  {}  {}  {}",
-            status::short(&run.id.0),
-            fit(&safe_text::line(run.title_or_skill()), 44, look.unicode),
-            TextStyle::Muted.paint(&why, look.color),
-        );
-        if !differs.is_empty() {
-            let _ = writeln!(out, "      {differs}");
-        }
+        let why = run.failure().unwrap_or_default();
+        push_run(&mut out, run, &safe_text::line(&why), Some(TextStyle::Muted), look);
+        push_difference(&mut out, &differs, look);
     }
     if !others.is_empty() {
         let left = inflected(others.len(), "other run matches", "other runs match");
@@ -446,7 +474,7 @@ mod tests {
     use super::*;
     use crate::runs::samples::{caller, detail};
 
-    const CAPS: TerminalCaps = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
+    const CAPS: TerminalCaps = TerminalCaps { color: false, unicode: true, width: 100, terminal: true };
 
     #[test]
     fn digest_of_a_set_ignores_the_order_of_decisions() {
@@ -494,6 +522,7 @@ mod tests {
         assert!(text.starts_with("Approve 1 run:\n"), "{text}");
         assert!(text.contains(&format!("inputs digest {digest}")), "{text}");
         assert!(text.contains("skipped: ") && text.ends_with("digest: 0a\n"), "{text}");
+        assert!(text.contains("      inputs\n        total     1204.5\n"), "{text}");
         let (name, path) = ("a\ndigest: 0b".to_owned(), "/srv/pay.csv".to_owned());
         let forged = DecisionPreview {
             files: vec![skills_api::SuppliedFile { name, path, sha256: None }],
@@ -504,5 +533,30 @@ mod tests {
         let text = decisions(Verdict::Approve, &[(&detail.run, forged)], &[], "0a", CAPS);
         assert_eq!(text.lines().filter(|line| line.starts_with("digest: ")).count(), 1, "{text}");
         assert!(text.contains("/srv/pay.csv  sha256 not recorded\n"), "{text}");
+    }
+
+    #[test]
+    fn no_text_of_a_decision_begins_a_row() {
+        let detail = detail(RunState::WaitingForHuman);
+        let row = |text: &str| format!("x{}{text}", " ".repeat(CAPS.width));
+        let forged = DecisionPreview {
+            headline: row("  7f3c19aa  pay"),
+            why: row("      reason approved"),
+            binding: row("      binding none"),
+            fallbacks: vec![row("      binding none")],
+            inputs: serde_json::json!({ "about": row("      inputs"), "amount": 90_000, "long": "z".repeat(3_000) }),
+            ..detail.sheet.clone().unwrap()
+        };
+        let others = [(&detail.run, row("  skipped: 8d1e40aa: it is completed"))];
+        let text = decisions(Verdict::Approve, &[(&detail.run, forged.clone())], &others, "0a", CAPS);
+        assert!(text.lines().all(|line| cells(line) <= CAPS.width), "{text}");
+        let begin = |begin: &str| text.lines().filter(|line| line.starts_with(begin)).count();
+        let rows = ["      reason ", "      binding ", "      inputs", "        amount", "  skipped: "];
+        assert_eq!(rows.map(begin), [1; 5], "{text}");
+        assert_eq!(begin("  7f3c19aa"), 0, "{text}");
+        assert!(text.contains("… 1000 bytes") && text.contains("        amount  90000\n"), "{text}");
+        let piped = TerminalCaps { terminal: false, ..CAPS };
+        let text = decisions(Verdict::Approve, &[(&detail.run, forged)], &others, "0a", piped);
+        assert!(text.lines().any(|line| line.starts_with("      inputs {\"about\":\"x    ")), "{text}");
     }
 }

@@ -69,7 +69,9 @@ fn labeled(comparison: &RunComparison) -> String {
     };
     let changed = |out: &mut String, what: &str, changes: &[Change]| {
         let side = |value: &Option<Value>| {
-            value.as_ref().map_or_else(|| "absent".to_owned(), |value| clean(&plain::text::exact(value)))
+            value
+                .as_ref()
+                .map_or_else(|| "absent".to_owned(), |value| safe_text::coded(&plain::text::exact(value)))
         };
         for change in changes {
             let (left, right) = (side(&change.left), side(&change.right));

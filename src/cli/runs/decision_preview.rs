@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 
 use super::next_steps::Caller;
 use super::{clock, status, values};
-use crate::output::{TerminalCaps, TextStyle, broken, fit, wrap};
+use crate::output::{HANGING, TerminalCaps, TextStyle, fit, wrap};
 use skills_api::{DecisionPreview, DecisionTarget, SuppliedFile};
 use skills_model::{BEFORE_FIRST_STEP, approval_label};
 use skills_skill::safe_text;
@@ -19,8 +19,9 @@ pub fn render(
     look: TerminalCaps,
 ) -> String {
     let mut out = String::new();
+    let look = look.at_most(100);
     let available = look.text_width(100);
-    for line in broken(&safe_text::exact(&preview.headline), available) {
+    for line in look.rows("", HANGING, &safe_text::exact(&preview.headline)) {
         let _ = writeln!(out, "{}", TextStyle::Strong.paint(&line, look.color));
     }
     let (place, steps) = preview.place;
@@ -29,13 +30,15 @@ pub fn render(
     } else {
         format!("step {place} of {steps}, {},", safe_text::line(&preview.step))
     };
-    let _ = writeln!(
-        out,
+    let waiting = format!(
         "{step} of {} {}, waiting for {}",
         safe_text::name(&preview.skill_id),
         status::short(&preview.run.0),
         clock::age(now_ms - preview.since_ms),
     );
+    for line in look.rows("", HANGING, &waiting) {
+        let _ = writeln!(out, "{line}");
+    }
     let blocked = preview.blocked.as_deref().map(|why| caller.completed_in(why));
     for warning in preview.irreversible.iter().chain(&blocked) {
         for line in wrap(&safe_text::line(warning), available.saturating_sub(2)) {
@@ -82,10 +85,9 @@ pub fn render(
         .chain(named("files", &files))
         .chain(target.as_deref().map(|target| ("attached to", target)));
     for (name, value) in facts.filter(|(_, value)| !value.is_empty()) {
-        let mut head = TextStyle::Muted.paint(&fit(name, 12, look.unicode), look.color);
-        for line in broken(&safe_text::exact(value), available.saturating_sub(12)) {
-            let _ = writeln!(out, "{head}{line}");
-            head = " ".repeat(12);
+        let head = TextStyle::Muted.paint(&fit(name, 12, look.unicode), look.color);
+        for line in look.rows(&head, HANGING, &safe_text::exact(value)) {
+            let _ = writeln!(out, "{line}");
         }
     }
     if let Some(target) = &preview.target {
@@ -187,6 +189,19 @@ mod tests {
         assert!(text.contains("(truncated; `skills --demo runs show"), "{text}");
         assert!(text.contains("exactly these inputs and this target"), "{text}");
         assert_eq!(text.lines().filter(|line| line.starts_with("digest ")).count(), 1, "{text}");
+    }
+
+    #[test]
+    fn no_part_of_the_headline_begins_a_fact() {
+        let mut preview = detail(RunState::WaitingForHuman).sheet.unwrap();
+        preview.headline = format!("Pays{}binding     none", " ".repeat(77));
+        preview.skill_id = format!("pay {}", "reason      none ".repeat(9));
+        let look = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
+        let text = render(&preview, &caller(&[]), NOW_MS, &TimeZone::UTC, look);
+        for fact in ["binding ", "reason "] {
+            assert_eq!(text.lines().filter(|line| line.starts_with(fact)).count(), 1, "{text}");
+        }
+        assert!(text.lines().all(|line| cells(line) <= 80), "{text}");
     }
 
     #[test]

@@ -134,9 +134,11 @@ pub fn describe_event(kind: &EventKind, data: &Value) -> String {
 /// Renders the commands that users gave to a run, one per line: time, command and user.
 pub fn render_commands(events: &[RunEvent], zone: &TimeZone, look: TerminalCaps) -> String {
     let line = |command: RecordedCommand| {
-        let moment = TextStyle::Muted.paint(&clock::moment(command.at_ms, zone), look.color);
+        let moment = clock::moment(command.at_ms, zone);
         let note = command.note.map(|note| format!(": {note}")).unwrap_or_default();
-        format!("  {moment}  {} by {}{note}\n", command.what, command.by)
+        let head = format!("  {}  ", TextStyle::Muted.paint(&moment, look.color));
+        let text = format!("{} by {}{note}", command.what, command.by);
+        look.rows(&head, &" ".repeat(cells(&moment) + 4), &text).join("\n") + "\n"
     };
     list_commands(events.iter()).into_iter().map(line).collect()
 }

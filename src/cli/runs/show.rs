@@ -10,7 +10,7 @@ use super::{clock, compare, decision_preview, event_line, plain, status, values}
 use crate::Context;
 use crate::args::RunsShowArgs;
 use crate::failure::{Exit, Failure};
-use crate::output::{TerminalCaps, TextStyle, cells, cut, fit, wrap};
+use crate::output::{HANGING, TerminalCaps, TextStyle, cells, cut, fit, push_parts, wrap};
 use skills_api::{
     Change, CoreParts, Error, RunDetail, StepState, changes, control_requests, orphaned_run_reason,
 };
@@ -114,33 +114,35 @@ impl Page {
     }
 
     fn fact(&self, out: &mut String, name: &str, value: &str) {
-        let _ = writeln!(out, "  {}{value}", self.muted(&fit(name, 12, self.look.unicode)));
+        let head = format!("  {}", self.muted(&fit(name, 12, self.look.unicode)));
+        self.row(out, &head, &" ".repeat(14), value);
+    }
+
+    fn row(&self, out: &mut String, head: &str, rest: &str, text: &str) {
+        for line in self.look.rows(head, rest, text) {
+            let _ = writeln!(out, "{line}");
+        }
     }
 
     fn render(&self, detail: &RunDetail) -> String {
         let run = &detail.run;
         let look = self.look;
         let mut out = String::new();
-        let _ = writeln!(
-            out,
-            "{} {}  {}",
-            TextStyle::Strong.paint(&safe_text::name(&run.skill_id), look.color),
-            safe_text::line(&detail.contract_version),
-            self.muted(&run.id.0)
-        );
+        let version = safe_text::line(&detail.contract_version);
+        let skill = format!("{} {version}", safe_text::name(&run.skill_id));
+        push_parts(&mut out, &[(TextStyle::Strong, &*skill), (TextStyle::Muted, &*run.id.0)], look);
         let ended = run.state.is_terminal() || run.state == RunState::Failed;
         let age = clock::age(self.now_ms - run.since_ms);
         let (state, why) = status::state_and_reason(run, &self.zone);
-        let _ = writeln!(
-            out,
-            "{} {state}{}, {} of {} steps completed",
-            status::sign(run, look),
+        let state = format!(
+            "{state}{}, {} of {} steps completed",
             if ended { format!(" {age} ago") } else { format!(" for {age}") },
             run.progress.0,
             run.progress.1
         );
+        self.row(&mut out, &format!("{} ", status::sign(run, look)), HANGING, &state);
         if let Some(why) = why {
-            let _ = writeln!(out, "  {why}");
+            self.row(&mut out, "  ", HANGING, &why);
         }
         out.push('\n');
         self.facts(&mut out, detail);
@@ -151,8 +153,9 @@ impl Page {
         self.earlier(&mut out, detail);
         if let Some(preview) = &detail.sheet {
             self.title(&mut out, "pending approval");
-            for line in decision_preview::render(preview, &self.caller, self.now_ms, &self.zone, look).lines()
-            {
+            let indented = look.at_most(look.width.saturating_sub(2));
+            let text = decision_preview::render(preview, &self.caller, self.now_ms, &self.zone, indented);
+            for line in text.lines() {
                 let _ = writeln!(out, "{}", format!("  {line}").trim_end());
             }
         }
@@ -173,14 +176,15 @@ impl Page {
             let by = decided.by.approver.as_deref().map_or_else(|| "another user".into(), safe_text::line);
             let notes = decided.by.notes.as_deref().map(|notes| format!(": {}", safe_text::line(notes)));
             let choice = decided.decision.choice.map(|choice| format!(" ({choice})")).unwrap_or_default();
-            let _ = writeln!(
-                out,
-                "  {}  {} {}{choice} by {by}{}",
-                self.muted(&clock::moment(decided.at_ms, &self.zone)),
+            let moment = clock::moment(decided.at_ms, &self.zone);
+            let text = format!(
+                "{} {}{choice} by {by}{}",
                 decided.decision.verdict,
                 safe_text::line(&decided.decision.step),
                 notes.unwrap_or_default()
             );
+            let rest = " ".repeat(cells(&moment) + 4);
+            self.row(&mut out, &format!("  {}  ", self.muted(&moment)), &rest, &text);
         }
         let commands = event_line::render_commands(&detail.events, &self.zone, look);
         if !commands.is_empty() {
@@ -285,14 +289,10 @@ impl Page {
             if let Some(at) = attempt.failed_ms {
                 let step = attempt.step.as_deref().map(|step| format!(" at {}", safe_text::line(step)));
                 let why = attempt.error.as_ref().map(|error| format!(": {}", status::message(error)));
-                let _ = writeln!(
-                    out,
-                    "  {:>2}  {}  failed{}{}",
-                    attempt.number,
-                    self.muted(&clock::moment(at, &self.zone)),
-                    step.unwrap_or_default(),
-                    why.unwrap_or_default()
-                );
+                let (number, moment) = (format!("{:>2}", attempt.number), clock::moment(at, &self.zone));
+                let rest = " ".repeat(cells(&number) + cells(&moment) + 6);
+                let text = format!("failed{}{}", step.unwrap_or_default(), why.unwrap_or_default());
+                self.row(out, &format!("  {number}  {}  ", self.muted(&moment)), &rest, &text);
             }
             let with =
                 if attempt.changed.is_empty() { "with the same inputs" } else { "with changed inputs" };
@@ -307,8 +307,8 @@ impl Page {
                 let before =
                     change.before.as_ref().map_or_else(|| "(none)".to_owned(), skills_api::value_line);
                 let name = safe_text::line(&change.name);
-                let _ =
-                    writeln!(out, "      {name}  {before} {arrow} {}", skills_api::value_line(&change.after));
+                let change = format!("{name}  {before} {arrow} {}", skills_api::value_line(&change.after));
+                self.row(out, "      ", HANGING, &change);
             }
         }
     }

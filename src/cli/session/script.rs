@@ -9,7 +9,7 @@ use super::{pairs, shown};
 use crate::Context;
 use crate::args::{InputFileArg, ScriptArgs};
 use crate::failure::{Exit, Failure};
-use crate::output::{TerminalCaps, TextStyle, broken, fit};
+use crate::output::{TerminalCaps, TextStyle, fit};
 use crate::runs::{Caller, ask};
 use skills_api::{Code, Error, SessionClient};
 use skills_session::{ScriptPreview, ToolFailure};
@@ -90,13 +90,12 @@ fn text(preview: &ScriptPreview, look: TerminalCaps) -> String {
         ("isolation", preview.isolation.clone()),
         ("digest", preview.inputs_digest.clone()),
     ];
-    let available = look.text_width(100).saturating_sub(LABEL);
+    let (look, rest) = (look.at_most(100), " ".repeat(LABEL));
     let mut out = String::new();
     for (name, value) in facts.into_iter().filter(|(_, value)| !value.is_empty()) {
-        let mut head = TextStyle::Muted.paint(&fit(name, LABEL, look.unicode), look.color);
-        for line in broken(&safe_text::exact(&value), available) {
-            let _ = writeln!(out, "{head}{line}");
-            head = " ".repeat(LABEL);
+        let head = TextStyle::Muted.paint(&fit(name, LABEL, look.unicode), look.color);
+        for line in look.rows(&head, &rest, &safe_text::exact(&value)) {
+            let _ = writeln!(out, "{line}");
         }
     }
     out

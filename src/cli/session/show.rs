@@ -230,12 +230,14 @@ fn line(name: &str, level: LevelSize, window: u32, unicode: bool) -> String {
 pub fn difference(lines: &[DiffLine], look: TerminalCaps) -> String {
     let mut out = String::new();
     for line in lines {
-        let (style, text) = match line {
-            DiffLine::Same(text) => (TextStyle::Muted, format!("  {}", safe_text::exact(text))),
-            DiffLine::Added(text) => (TextStyle::Good, format!("+ {}", safe_text::exact(text))),
-            DiffLine::Removed(text) => (TextStyle::Bad, format!("- {}", safe_text::exact(text))),
+        let (style, sign, text) = match line {
+            DiffLine::Same(text) => (TextStyle::Muted, "  ", text),
+            DiffLine::Added(text) => (TextStyle::Good, "+ ", text),
+            DiffLine::Removed(text) => (TextStyle::Bad, "- ", text),
         };
-        let _ = writeln!(out, "{}", style.paint(&text, look.color));
+        for line in look.rows(sign, sign, &safe_text::exact(text)) {
+            let _ = writeln!(out, "{}", style.paint(&line, look.color));
+        }
     }
     out
 }

@@ -8,7 +8,7 @@ use reqwest::redirect::{Attempt, Policy};
 use reqwest::{Client, RequestBuilder, StatusCode};
 use serde_json::Value;
 
-use super::super::call::{Call, CallFailure};
+use super::super::call::{BindingChoice, Call, CallFailure};
 use super::super::value_count::{MAX_JSON_VALUES, has_few_values};
 use super::{BindingCall, BindingContext, BindingFailure, Effect, excerpt};
 use skills_skill::contract::{Endpoint, ServiceTarget};
@@ -243,9 +243,9 @@ pub fn distance(url: &str) -> String {
         || host_name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
     let transport_note = if url.starts_with("http://") && !here { ", unencrypted" } else { "" };
     if here {
-        format!("another process on this machine ({host})")
+        format!("{} ({host})", BindingChoice::OTHER_PROCESS)
     } else {
-        format!("another machine: {host}{transport_note}")
+        format!("{}: {host}{transport_note}", BindingChoice::OTHER_MACHINE)
     }
 }
 
@@ -259,6 +259,19 @@ mod tests {
         assert!(distance("http://[::1]:80/x").contains("on this machine"));
         assert_eq!(distance("http://api.example.com/v1"), "another machine: api.example.com, unencrypted");
         assert_eq!(distance("https://api.example.com/v1"), "another machine: api.example.com");
+    }
+
+    #[test]
+    fn public_isolation_names_no_host_and_no_program() {
+        for (isolation, public) in [
+            (distance("http://127.0.0.1:80/x"), "another process on this machine"),
+            (distance("http://[::1]:80/x"), "another process on this machine"),
+            (distance("http://api.example.com/v1"), "another machine"),
+            (format!("{}: /usr/bin/python3", BindingChoice::PROGRAM), "your program, not sandboxed"),
+            ("sandbox, full: Landlock".to_owned(), "sandbox, full: Landlock"),
+        ] {
+            assert_eq!(BindingChoice::public_isolation(&isolation), public);
+        }
     }
 
     #[test]

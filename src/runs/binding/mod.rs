@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::artifacts::Artifacts;
 use super::broker::{BundleCheck, CallObstruction, Environment};
-use super::call::{Artifact, Call, CallFailure, FailureKind, ScriptExit};
+use super::call::{Artifact, BindingChoice, Call, CallFailure, FailureKind, ScriptExit};
 use super::capabilities::{Capabilities, RegisteredBinding, RegisteredService};
 use skills_base::canonical::digest_of;
 use skills_sandbox::{Limits, Sandbox};
@@ -343,7 +343,7 @@ impl BindingContext {
             (Protocol::Builtin, _) => "in this process, no external access".to_owned(),
             (_, Some(ServiceTarget::Http { url, .. })) => http::distance(url),
             (_, Some(ServiceTarget::Command { program, .. })) => {
-                format!("your program, not sandboxed: {program}, with only its configured variables")
+                format!("{}: {program}, with only its configured variables", BindingChoice::PROGRAM)
             }
             (_, _) => "not available: its service is not configured".to_owned(),
         }

@@ -123,7 +123,7 @@ fn headline(
     let does = collapse_whitespace(&capability.description);
     let does = does.split_once(". ").map_or(&*does, |(first, _)| first).trim_end_matches('.');
     let does = if does.is_empty() { &capability.id } else { does };
-    let with = inputs.as_object().map(summary::of_fields).filter(|text| !text.is_empty());
+    let with = inputs.as_object().map(summary::of_inputs).filter(|text| !text.is_empty());
     let what = match with {
         Some(with) => format!("{does}: {with}"),
         None => does.to_owned(),

@@ -37,10 +37,20 @@ pub(super) fn of_failure(error: &Value) -> String {
     }
 }
 
+/// Summarizes the inputs of a call for its approval: a text that could be taken for other inputs is in quotation marks.
+pub(super) fn of_inputs(inputs: &Map<String, Value>) -> String {
+    joined(inputs, unambiguous)
+}
+
 /// Summarizes fields with their values.
-pub(super) fn of_fields(fields: &Map<String, Value>) -> String {
-    let parts: Vec<String> =
-        fields.iter().filter(|(_, v)| !v.is_null()).take(FIELDS).map(|(name, v)| field(name, v)).collect();
+fn of_fields(fields: &Map<String, Value>) -> String {
+    joined(fields, |text| cut(text, MAX_TEXT_LEN))
+}
+
+/// Summarizes fields, with their texts as `show` returns them.
+fn joined(fields: &Map<String, Value>, show: impl Fn(&str) -> String) -> String {
+    let shown = fields.iter().filter(|(_, v)| !v.is_null()).take(FIELDS);
+    let parts: Vec<String> = shown.map(|(name, v)| field(name, v, &show)).collect();
     let more = fields.values().filter(|v| !v.is_null()).count().saturating_sub(FIELDS);
     let mut text = parts.join(", ");
     if more > 0 {
@@ -49,7 +59,7 @@ pub(super) fn of_fields(fields: &Map<String, Value>) -> String {
     text
 }
 
-fn field(name: &str, value_of: &Value) -> String {
+fn field(name: &str, value_of: &Value, show: impl Fn(&str) -> String) -> String {
     let name = name.replace('_', " ");
     match value_of {
         Value::Array(items) => {
@@ -67,6 +77,7 @@ fn field(name: &str, value_of: &Value) -> String {
             }
         }
         Value::Object(fields) => format!("{name} with {}", counted(fields.len(), "field")),
+        Value::String(text) => format!("{name} {}", show(text)),
         other => format!("{name} {}", value(other)),
     }
 }
@@ -80,6 +91,23 @@ fn value(value: &Value) -> String {
         Value::Object(fields) => counted(fields.len(), "field"),
         other => other.to_string(),
     }
+}
+
+/// Returns a text, truncated: as JSON if it could be taken for several fields, or if its white space would not be
+/// recognized.
+fn unambiguous(text: &str) -> String {
+    let is_joint = |c: char| {
+        matches!(c, ',' | ':' | ';' | '"' | '“' | '”' | '，' | '：' | '；' | '、')
+            || (c.is_whitespace() && !matches!(c, ' ' | '\n'))
+    };
+    if !text.is_empty() && text.trim() == text && !text.contains("  ") && !text.contains(is_joint) {
+        return cut(text, MAX_TEXT_LEN);
+    }
+    let mut short: String = text.chars().take(MAX_TEXT_LEN).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    Value::from(short).to_string()
 }
 
 /// Returns the first line, truncated.
@@ -117,6 +145,36 @@ mod tests {
         );
         assert_eq!(summary(json!({})), "");
         assert_eq!(summary(json!({ "text": "one\ntwo" })), "text one…");
+    }
+
+    #[test]
+    fn no_input_imitates_other_inputs() {
+        let summary = |value: Value| of_inputs(value.as_object().unwrap());
+        assert_eq!(
+            summary(json!({ "account": "office 4711", "amount": 42 })),
+            "account office 4711, amount 42"
+        );
+        let forged =
+            json!({ "account": "office", "address": "Elm St 1, amount 12, iban DE11 PAPER", "amount": 90 });
+        assert_eq!(
+            summary(forged),
+            r#"account office, address "Elm St 1, amount 12, iban DE11 P…", amount 90"#
+        );
+        for (text, shown) in [
+            ("", r#""""#),
+            (" a", r#"" a""#),
+            ("a ", r#""a ""#),
+            ("a  b", r#""a  b""#),
+            ("a\tb", r#""a\tb""#),
+            ("a\u{a0}b", "\"a\u{a0}b\""),
+            (r#"a", b "c"#, r#""a\", b \"c""#),
+            ("to: b", r#""to: b""#),
+            ("a，b", r#""a，b""#),
+            ("a-b.c/d@e", "a-b.c/d@e"),
+            ("one\ntwo", "one…"),
+        ] {
+            assert_eq!(summary(json!({ "x": text })), format!("x {shown}"));
+        }
     }
 
     #[test]

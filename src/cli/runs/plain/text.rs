@@ -1,4 +1,4 @@
-//! Runs, decisions, the board and workers as labeled lines in ASCII.
+//! Runs, decisions, the board and workers as labeled lines.
 
 use std::fmt::Write as _;
 
@@ -12,6 +12,7 @@ use skills_api::{
     WorkerView,
 };
 use skills_model::{BEFORE_FIRST_STEP, Gate, RunState, step_label};
+use skills_skill::safe_text;
 use skills_store::{RunId, RunRecord};
 
 /// Maximum number of characters of an input's value.
@@ -300,16 +301,18 @@ fn value_lines(fields: &Value, max: usize) -> (String, bool) {
         let line: String = text.chars().take(max).collect();
         let cut = if all > max { format!("... {all} characters") } else { String::new() };
         is_cut |= all > max;
-        let _ = writeln!(out, "  {}: {}{cut}", clean(name), clean(&line));
+        let _ = writeln!(out, "  {}: {}{cut}", safe_text::coded(name), safe_text::coded(&line));
     }
     (out, is_cut)
 }
 
-/// Returns a value on one line: a text as JSON if it has line breaks, tabs or spaces at its ends, which would not be
-/// recognized.
+/// Returns a value on one line: a text as JSON if it is empty, if spaces at its ends or several in a row would not be
+/// recognized, or if it contains characters that are shown as codes.
 pub fn exact(value: &Value) -> String {
-    let is_plain =
-        |text: &&str| text.trim() == *text && !text.contains(['\n', '\r', '\t']) && !text.starts_with('"');
+    let is_plain = |text: &&str| {
+        let has_usual_spaces = !text.is_empty() && text.trim() == *text && !text.contains("  ");
+        has_usual_spaces && !text.starts_with('"') && safe_text::coded(text) == **text
+    };
     value.as_str().filter(is_plain).map_or_else(|| value.to_string(), str::to_owned)
 }
 
@@ -490,9 +493,20 @@ mod tests {
 
     #[test]
     fn white_space_of_values_is_exact() {
-        let fields = serde_json::json!({ "a": "b    c", "d": "one\n  two\t", "e": " f" });
+        let fields = serde_json::json!({
+            "a": "b    c", "d": "one\n  two\t", "e": " f", "g": "100 €; a−b×c “d”…", "h": "1\u{a0}2", "i": "",
+            "j": ["3\u{2009}4"],
+        });
         let text = values(&fields);
-        for line in ["  a: b    c", r#"  d: "one\n  two\t""#, r#"  e: " f""#] {
+        for line in [
+            r#"  a: "b    c""#,
+            r#"  d: "one\n  two\t""#,
+            r#"  e: " f""#,
+            "  g: 100 €; a−b×c “d”…",
+            r#"  h: "1<U+00A0>2""#,
+            r#"  i: """#,
+            r#"  j: ["3<U+2009>4"]"#,
+        ] {
             assert!(text.lines().any(|one| one == line), "{line}: {text}");
         }
     }
