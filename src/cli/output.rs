@@ -71,13 +71,13 @@ pub struct TerminalCaps {
     pub terminal: bool,
 }
 
-/// A width larger than that of any text.
+/// A width larger than that of any text. Labeled lines have it in addition to the width of the terminal.
 const ENDLESS: usize = 1 << 20;
 
 impl TerminalCaps {
     /// Returns the capabilities for labeled lines: without colors, characters beyond ASCII and a width.
     pub fn labeled(self) -> Self {
-        Self { color: false, unicode: false, width: ENDLESS, ..self }
+        Self { color: false, unicode: false, width: ENDLESS + self.screen_width() % ENDLESS, ..self }
     }
 
     /// Returns whether text is wrapped or truncated to the width.
@@ -91,6 +91,11 @@ impl TerminalCaps {
         if self.is_bounded() { self.width.min(most) } else { ENDLESS }
     }
 
+    /// Returns the width at which the terminal continues a line in its first column.
+    fn screen_width(self) -> usize {
+        if self.terminal { self.width % ENDLESS } else { ENDLESS }
+    }
+
     /// Returns the capabilities for text of at most `most` cells in a line.
     pub fn at_most(self, most: usize) -> Self {
         if self.is_bounded() { Self { width: self.width.min(most), ..self } } else { self }
@@ -100,7 +105,7 @@ impl TerminalCaps {
     /// `rest`, which is at least as wide. The terminal would continue a longer line in its first column, where it looks like
     /// a row of this program.
     pub fn rows(self, head: &str, rest: &str, text: &str) -> Vec<String> {
-        let width = self.text_width(usize::MAX);
+        let width = self.screen_width();
         let is_short = text.is_empty() || cells(head) + cells(text) <= width;
         let mut lines =
             if is_short { vec![text.to_owned()] } else { broken(text, width.saturating_sub(cells(rest))) };
@@ -395,7 +400,7 @@ pub fn push_row(out: &mut String, head: &str, text: &str, look: TerminalCaps) {
 /// Appends a row of several parts, or each of them in lines of its own if the row is wider than the terminal.
 pub fn push_parts(out: &mut String, parts: &[(TextStyle, &str)], look: TerminalCaps) {
     let texts: Vec<&str> = parts.iter().map(|(_, text)| *text).collect();
-    if cells(&texts.join("  ")) <= look.text_width(usize::MAX) {
+    if cells(&texts.join("  ")) <= look.screen_width() {
         let painted: Vec<String> = parts.iter().map(|(style, text)| style.paint(text, look.color)).collect();
         out.push_str(&painted.join("  "));
         out.push('\n');
@@ -502,9 +507,11 @@ mod tests {
             out.starts_with("pay\n") && out.lines().skip(1).all(|line| line.starts_with(HANGING)),
             "{out}"
         );
-        for look in [screen.labeled(), TerminalCaps { terminal: false, ..screen }] {
+        let piped = TerminalCaps { terminal: false, ..screen };
+        for look in [piped, piped.labeled()] {
             assert_eq!(look.at_most(10).rows("+ ", "+ ", &forged), [format!("+ {forged}")]);
         }
+        assert_eq!(screen.labeled().labeled().rows("+ ", "+ ", &forged), screen.rows("+ ", "+ ", &forged));
     }
 
     #[test]
