@@ -7,7 +7,7 @@ use skills_model::{ApprovalReason, Choice, Command, Decision, Gate, RunState, Ve
 use skills_runs::{PendingGate, gate_digest};
 use skills_store::RunId;
 
-use super::fixture::{Bench, completed, pending_step};
+use super::fixture::{Bench, NOT_CONFIGURED, completed, pending_step};
 
 const SEND: &str = "
 id: demo.send
@@ -223,6 +223,85 @@ async fn an_approval_applies_to_the_address_that_was_shown() {
     bench.approve(&run).await;
     completed(&bench.work(&run).await);
     assert_eq!(bench.fake.count("send"), 1);
+}
+
+#[tokio::test]
+async fn a_question_without_bindings_is_replaced_when_something_can_be_called() {
+    let bench = confirming();
+    bench.move_service(NOT_CONFIGURED);
+    let run = bench.launch(SEND, json!({"to": "ana"})).await;
+    assert_eq!(pending_step(&bench.work(&run).await).0, "send");
+    let before = shown(&bench, &run).await;
+    bench.move_service("https://a.example");
+    assert_ne!(bench.look(&run).await.inputs_digest, before);
+    bench.approve(&run).await;
+    bench.move_service("https://b.example");
+    assert_eq!(pending_step(&bench.work(&run).await), ("send".into(), json!("confirmation")), "asked again");
+    bench.approve(&run).await;
+    completed(&bench.work(&run).await);
+}
+
+#[tokio::test]
+async fn a_rerun_applies_to_the_address_that_was_shown() {
+    let mut bench = confirming();
+    bench.declare_unsafe("x.write");
+    bench.fake.block_forever("x.write");
+    let run = bench.launch(SEND, json!({"to": "ana"})).await;
+    bench.work_until(&run, "write", 1).await;
+    bench.fake.on("x.write", |_| Ok(json!({})));
+    assert_eq!(pending_step(&bench.work(&run).await).1, json!("unknown_outcome"));
+    let before = shown(&bench, &run).await;
+    bench.move_service("https://b.example");
+    assert_ne!(bench.look(&run).await.inputs_digest, before);
+    bench.decide(&run, Verdict::Approve, Some(Choice::Rerun)).await;
+    bench.move_service("https://a.example");
+    assert_eq!(pending_step(&bench.work(&run).await).1, json!("unknown_outcome"), "asked again");
+    bench.decide(&run, Verdict::Approve, Some(Choice::Rerun)).await;
+    assert_eq!(pending_step(&bench.work(&run).await).0, "send");
+    assert_eq!(bench.fake.count("write"), 2);
+}
+
+#[tokio::test]
+async fn a_question_of_an_earlier_version_about_an_unknown_outcome_can_be_decided() {
+    let mut bench = confirming();
+    bench.declare_unsafe("x.write");
+    bench.fake.block_forever("x.write");
+    let run = bench.launch(SEND, json!({"to": "ana"})).await;
+    bench.work_until(&run, "write", 1).await;
+    bench.fake.on("x.write", |_| Ok(json!({})));
+    bench.work(&run).await;
+    let call = gate_digest("write", "x.write", &json!({}));
+    let earlier = digest_of(&json!({"call": call, "lost_attempt": 1}));
+    let gate = Gate::human("write", earlier.clone(), ApprovalReason::UnknownOutcome);
+    bench.store.command(&run, Command::Ask(gate), None, None, None).await.unwrap();
+    assert_eq!(bench.look(&run).await.inputs_digest, earlier);
+    bench.decide(&run, Verdict::Approve, Some(Choice::Rerun)).await;
+    assert_eq!(pending_step(&bench.work(&run).await).0, "send");
+}
+
+#[tokio::test]
+async fn the_rest_of_an_approved_step_requires_approval_at_another_address() {
+    for (uses, inputs, first) in
+        [(SEND, json!({"to": "ana"}), "send"), (EACH, json!({"all": [1, 2]}), "send[0]")]
+    {
+        let mut bench = confirming();
+        let shape = json!({"safety": {"requires_confirmation": true},
+                           "properties": {"side_effects": true, "idempotent": true}});
+        bench.declare("mail.send", shape);
+        bench.fake.on("x.write", |_| Ok(json!({})));
+        let run = bench.launch(uses, inputs).await;
+        assert_eq!(pending_step(&bench.work(&run).await), ("send".into(), json!("confirmation")));
+        bench.fake.block_forever("mail.send");
+        bench.approve(&run).await;
+        bench.work_until(&run, first, 1).await;
+        bench.fake.heals("mail.send");
+        bench.move_service("https://b.example");
+        assert_eq!(pending_step(&bench.work(&run).await), ("send".into(), json!("confirmation")), "{uses}");
+        assert_eq!(bench.fake.count(first), 1);
+        bench.approve(&run).await;
+        completed(&bench.work(&run).await);
+        assert_eq!(bench.fake.count(first), 2);
+    }
 }
 
 #[tokio::test]

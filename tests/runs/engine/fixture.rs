@@ -173,8 +173,9 @@ impl Caller for FakeCaller {
         let now = self.pins(&capability.id);
         let what = "the script changed since the launch".to_owned();
         let same = now.iter().all(|(binding, pin)| launched.get(binding) == Some(pin));
+        let address = self.fake.address.lock().unwrap().clone();
         PresentBindings {
-            callable: vec![("fake".to_owned(), self.fake.address.lock().unwrap().clone())],
+            callable: if address == NOT_CONFIGURED { vec![] } else { vec![("fake".to_owned(), address)] },
             changed: (!same).then_some(ApprovalReason::Changed { what, now, call: None, besides: None }),
         }
     }
@@ -189,6 +190,9 @@ impl Caller for FakeCaller {
         }
     }
 }
+
+/// An address with which nothing can be called.
+pub const NOT_CONFIGURED: &str = "not configured";
 
 /// A capability; `shape` holds any of its fields.
 pub fn capability(id: &str, shape: Value) -> Capability {
