@@ -11,7 +11,7 @@ use super::{inputs, launch, values};
 use crate::Context;
 use crate::args::AttachArgs;
 use crate::failure::{Exit, Failure};
-use crate::output::{TerminalCaps, TextStyle, byte_size, fit, wrap};
+use crate::output::{TerminalCaps, TextStyle, byte_size, fit, wrap, wrap_after};
 use skills_api::{AttachCheck, AttachPreview, AttachRequest, Attached, CoreParts, LocalFiles, first_events};
 use skills_skill::safe_text;
 use skills_store::EventKind;
@@ -127,13 +127,9 @@ fn render(preview: &AttachPreview, full: bool, look: TerminalCaps) -> String {
         };
         let sign = style.paint(if look.unicode { sign } else { ascii }, look.color);
         let note = safe_text::line(&check.note);
-        let mut notes = wrap(&note, available.saturating_sub(LABEL_WIDTH + 3).max(20)).into_iter();
-        let first = TextStyle::Muted.paint(&notes.next().unwrap_or_default(), look.color);
+        let note = wrap_after(LABEL_WIDTH + 3, &note, available, TextStyle::Muted, look.color);
         let question = fit(question(check.check), LABEL_WIDTH, look.unicode);
-        let _ = writeln!(out, "{}", format!("{sign} {question} {first}").trim_end());
-        for line in notes {
-            let _ = writeln!(out, "{:1$}{2}", "", LABEL_WIDTH + 3, TextStyle::Muted.paint(&line, look.color));
-        }
+        let _ = writeln!(out, "{}", format!("{sign} {question} {note}").trim_end());
     }
     for (field, problem) in &preview.input_problems {
         let _ = writeln!(
