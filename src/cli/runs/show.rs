@@ -189,7 +189,7 @@ impl Page {
         }
         self.controls(&mut out, detail);
         self.checkpoints(&mut out, detail);
-        let blocked = detail.sheet.as_ref().is_some_and(|preview| preview.blocked.is_some());
+        let blocked = detail.sheet.as_ref().is_some_and(|preview| preview.approval_obstacle().is_some());
         let mut next = self.caller.next(run);
         next.retain(|(verb, _)| match *verb {
             "approve" => !blocked,
