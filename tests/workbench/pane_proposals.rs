@@ -190,7 +190,7 @@ fn the_proposed_text_opens_as_a_draft() {
 }
 
 #[test]
-fn an_outdated_proposal_is_not_said_to_keep_the_description() {
+fn draft_of_an_outdated_proposal_names_the_change() {
     let place = TestHome::new();
     place.propose(&text(NEW), 12);
     place.write("billing", &(place.read() + "More.\n"));
