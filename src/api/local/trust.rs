@@ -136,7 +136,8 @@ impl TrustPins {
     /// Revokes the pins of a skill, or of a folder and everything below it. Returns their folders.
     ///
     /// # Errors
-    /// `not_found` if there is no pin, `forbidden` if the bundle is trusted without one, `invalid_request` for a name that several skills have.
+    /// `not_found` if there is no pin, `forbidden` if the bundle is trusted without one, `invalid_request` for a name
+    /// that several skills have.
     pub fn revoke(&self, requested: &str) -> Result<Vec<PathBuf>, Error> {
         let path = skills_config::expand(requested, &self.skills.config.cwd, &self.skills.config.dirs.home);
         let place = match self.named_skill(requested, &path) {

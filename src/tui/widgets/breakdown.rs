@@ -115,12 +115,12 @@ fn rule_lines(rules: &str, width: u16, max: usize, painter: &Painter<'_>) -> Vec
     let mut lines: Vec<String> = Vec::new();
     for rule in rules.split(&dot) {
         let is_last = lines.len() >= max;
-        match lines.last_mut() {
-            Some(line) if is_last || cells(line) + cells(&dot) + cells(rule) <= width => {
-                line.push_str(&dot);
-                line.push_str(rule);
-            }
-            _ => lines.push(rule.to_owned()),
+        let fits = |line: &String| is_last || cells(line) + cells(&dot) + cells(rule) <= width;
+        if lines.last().is_some_and(fits) {
+            let line = lines.pop().unwrap_or_default();
+            lines.push(format!("{line}{dot}{rule}"));
+        } else {
+            lines.push(rule.to_owned());
         }
     }
     lines.iter().map(|line| cut_end(line, width, painter.glyphs.ellipsis).into_owned()).collect()

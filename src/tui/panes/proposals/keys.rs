@@ -64,7 +64,7 @@ impl Pane for Proposals {
             Some(shown(&failed.evidence))
         };
         let approved = waiting.clone().or_else(blocked);
-        let draft = needs(&any, "").or_else(|| self.view_of_selected().and_then(no_draft));
+        let draft = needs(&any, "").or_else(|| self.view_of_selected().and_then(|view| no_draft(view)));
         let open = if self.focus == Focus::Detail { "complete diff" } else { "open" };
         let form = if self.text.unified { "split" } else { "unified" };
         let nothing = state.is_none().then(|| "no proposal is selected".to_owned());
