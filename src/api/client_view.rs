@@ -25,9 +25,10 @@ use skills_registry::{Catalog, Root, RootOrigin};
 use skills_session::ListedEntry;
 use skills_skill::client::one_blank;
 use skills_skill::client::{
-    Bundled, BundledListing, ClientEntry, Location, Order, ParseOutcome, Profile, SameName, Scope, SkillFile,
-    read,
+    Bundled, BundledListing, ClientEntry, Location, Order, ParseOutcome, Profile, RuleCodes, SameName, Scope,
+    SkillFile, read,
 };
+use skills_skill::lint::rules::{ALL, Rule};
 use skills_skill::{
     Finding, MAX_BYTES, RealPaths, RefusalReason, RejectedBundle, Skill, SkillId, read_bundle_at,
 };
@@ -135,7 +136,7 @@ impl Candidate<'_> {
     }
 
     fn leave_out(&mut self, state: ClientViewState, why: String) {
-        (self.state, self.why) = (state, Some(why));
+        (self.state, self.why, self.help) = (state, Some(why), None);
     }
 
     /// Returns what the client does with it, as a bundle of the catalog.
@@ -442,7 +443,10 @@ fn error_in(one: &Candidate<'_>, places: &[ClientFolder]) -> (Option<Finding>, b
     let file = &one.found.file;
     let read = RealPaths::of(file, one.found.real.clone()).map(|real| read_bundle_at(file, real));
     match read {
-        Ok(Ok(skill)) => (defect(&skill.findings).cloned(), false),
+        Ok(Ok(skill)) => {
+            let about = defect_in(&skill.findings, one.read.rules);
+            (about.or_else(|| defect(&skill.findings)).cloned(), false)
+        }
         Ok(Err(refusal)) => (rejection_cause(&refusal).cloned(), true),
         // The file no longer exists.
         Err(_) => (None, false),
@@ -515,7 +519,9 @@ fn read_candidate<'a>(
     files: &SkillFiles,
 ) -> Candidate<'a> {
     let skill = by_path.skill(&found);
-    let id = skill.map(|skill| &skill.id).or_else(|| by_path.refusal(&found).map(|refusal| &refusal.id));
+    let refusal = by_path.refusal(&found);
+    let id = skill.map(|skill| &skill.id).or_else(|| refusal.map(|refusal| &refusal.id));
+    let findings = skill.map(|skill| &*skill.findings).or_else(|| refusal.map(|refusal| &*refusal.findings));
     let folder = found.folder().file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut candidate = Candidate {
         place: index,
@@ -561,9 +567,11 @@ fn read_candidate<'a>(
         return candidate;
     }
     match read(profile, &file, &folder) {
-        ParseOutcome::Dropped { why, common } => {
+        ParseOutcome::Dropped { why, common, rules } => {
             candidate.leave_out(ClientViewState::Dropped(why), common);
-            candidate.help = too_large(profile, &candidate.found.real).map(|_| SMALLER.to_owned());
+            candidate.read.rules = rules;
+            let smaller = too_large(profile, &candidate.found.real).map(|_| SMALLER.to_owned());
+            candidate.help = smaller.or_else(|| defect_help(findings?, rules, outside));
         }
         // The text below the frontmatter, in place of a description.
         ParseOutcome::Listed(read) if outside && read.other_text => {
@@ -583,6 +591,10 @@ fn read_candidate<'a>(
             candidate.setting = read.undocumented_key.as_ref().map(|key| format!("`{key}` in {SKILL_FILE}"));
             candidate.read = read;
             let is_repaired = matches!(candidate.state, ClientViewState::Repaired(_));
+            if is_repaired || candidate.read.description.trim().is_empty() {
+                candidate.help =
+                    findings.and_then(|findings| defect_help(findings, candidate.read.rules, outside));
+            }
             if let Some(skill) = skill.filter(|_| is_repaired) {
                 candidate.read.other_text |= is_other_text(&skill.description, &candidate.read.description);
             }
@@ -594,6 +606,19 @@ fn read_candidate<'a>(
         }
     }
     candidate
+}
+
+/// Returns what to do about a defect of a file, of which these are the findings: what the finding about it says, or, of a
+/// file in the folder, its rule.
+fn defect_help(findings: &[Finding], rules: RuleCodes, outside: bool) -> Option<String> {
+    let found = defect_in(findings, rules).map(Finding::action);
+    let rule = || ALL.iter().find(|rule| rules.first() == Some(&rule.code)).map(Rule::action);
+    found.or_else(|| if outside { None } else { rule() }).map(str::to_owned)
+}
+
+/// Returns the finding about the defect that these rules describe.
+fn defect_in<'f>(findings: &'f [Finding], rules: RuleCodes) -> Option<&'f Finding> {
+    rules.iter().find_map(|code| findings.iter().find(|finding| finding.code == *code))
 }
 
 /// Returns whether a client's text is neither the description, nor its beginning, nor the description with more text.

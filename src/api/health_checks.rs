@@ -138,7 +138,7 @@ pub fn core(diagnostics: &Diagnostics) -> Vec<Check> {
         Check::note(
             "skills",
             format!(
-                "{} usable, {} shadowed, {} refused",
+                "{} usable, {} shadowed, {} rejected",
                 diagnostics.skills, diagnostics.shadowed, diagnostics.refused
             ),
             "`skills lint` shows why",

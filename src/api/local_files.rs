@@ -13,6 +13,12 @@ const MAX_LISTED: usize = 500;
 /// Prefixes of references that are not paths.
 const SCHEMES: [&str; 2] = ["artifact:", "skill:"];
 
+/// The references of artifacts for callers who cannot name files.
+pub(crate) const STORED_FORMS: &str =
+    "expected artifact:DIGEST or skill:ID/RELATIVE/PATH; artifact.create (POST /v1/artifacts) stores content";
+/// The references of artifacts for callers who can.
+pub(crate) const FILE_FORMS: &str = "expected artifact:DIGEST, skill:ID/RELATIVE/PATH or the path of a file";
+
 /// Base folders of the paths that a caller names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalFiles {

@@ -188,6 +188,16 @@ pub struct ProposalView {
     pub versions: Vec<SkillVersion>,
 }
 
+impl ProposalView {
+    /// Returns the failed check for which an approval would be rejected.
+    pub fn blocking_check(&self) -> Option<&ProposalCheck> {
+        self.checks.iter().find(|check| {
+            check.result == CheckResult::Fail
+                && matches!(check.check, ProposalCheckKind::Unchanged | ProposalCheckKind::Writable)
+        })
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProposalAction {
     /// Write the change.

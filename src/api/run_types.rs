@@ -250,6 +250,11 @@ impl DecisionPreview {
         labels.join(", ")
     }
 
+    /// Returns why the caller's approval would be rejected, as far as it is known.
+    pub fn approval_obstacle(&self) -> Option<&str> {
+        self.blocked.as_deref().or(self.not_approver.as_deref())
+    }
+
     /// Shown in place of the inputs if what would run was changed since approval was requested.
     pub const CHANGED: &'static str = "changed since requested: approval leads to another request";
 }
@@ -322,6 +327,9 @@ pub struct DecisionPreview {
     /// as `blocked`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_public: Option<String>,
+    /// Why the account of this process may not approve, unless it names another approver. Only known to a local caller.
+    #[serde(skip)]
+    pub not_approver: Option<String>,
     /// The scope that the caller's key lacks to approve or deny. Determined by the client.
     #[serde(skip)]
     pub missing_scope: Option<Scope>,

@@ -63,7 +63,7 @@ impl SkillDrift {
         };
         let roots = match self.roots {
             LoadedFrom::Here => None,
-            LoadedFrom::Refused => Some("refused in these roots"),
+            LoadedFrom::Refused => Some("rejected in these roots"),
             LoadedFrom::Renamed => Some("has another name in these roots"),
             LoadedFrom::Namesake => Some("these roots have a different skill with this name"),
             // A missing file is not in any root, so that need not be stated.

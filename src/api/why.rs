@@ -639,7 +639,7 @@ pub(super) fn rejection_cause(refusal: &RejectedBundle) -> Option<&Finding> {
 
 /// Returns why a file is rejected, with its line: `SKILL.md:3: … (bad-yaml)`.
 fn rejection(refusal: &RejectedBundle) -> String {
-    rejection_cause(refusal).map_or_else(|| "the file is refused".to_owned(), finding_text)
+    rejection_cause(refusal).map_or_else(|| "the file is rejected".to_owned(), finding_text)
 }
 
 /// Returns the skill's rank, and the checks derived from it.

@@ -7,7 +7,7 @@ use super::args::{AgentsAction, AgentsArgs, BudgetAction, BudgetArgs};
 use super::dialog::{clean, sentences};
 use super::failure::{Exit, Failure};
 use super::output::{
-    TerminalCaps, TextStyle, cells, counted, cut, estimate_sign, fit, grouped, tokens, wrap,
+    TerminalCaps, TextStyle, cells, counted, estimate_sign, fit, grouped, tokens, wrap, wrap_after,
 };
 use serde_json::json;
 use skills_api::{AssumedFolder, BudgetView, Code, CoreParts, Error, call_order, instead_of_description};
@@ -236,16 +236,16 @@ fn render_budget(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
     let available = look.text_width(120);
     not_listed(&mut out, view, every, look);
     let mut shown = 0;
-    for (entry, state) in allowance.entries.iter().filter(|(entry, _)| every || !entry.bundled) {
-        if *state == Truncation::Complete && !every {
-            continue;
-        }
+    let listed = allowance.entries.iter();
+    let listed = listed.filter(|(entry, state)| every || !(entry.bundled || *state == Truncation::Complete));
+    let width = look.name_width(listed.clone().map(|(entry, _)| entry_name(entry)), 12, 32);
+    for (entry, state) in listed {
         let (style, word, why) = shown_as(entry, state);
         if shown == 0 {
             out.push('\n');
         }
         shown += 1;
-        let name = look.name(&safe_text::name(entry_name(entry)), 32);
+        let name = look.name(&safe_text::name(entry_name(entry)), width);
         let why = match (entry.bundled, why.is_empty()) {
             (true, true) => "built into the client".to_owned(),
             (true, false) => format!("built into the client; {why}"),
@@ -256,8 +256,7 @@ fn render_budget(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
             "  {}  {}  {}",
             style.paint(&format!("{word:<9}"), look.color),
             name,
-            TextStyle::Muted
-                .paint(&cut(&why, available.saturating_sub(47).max(20), look.unicode), look.color)
+            wrap_after(2 + 9 + 2 + width + 2, &why, available, TextStyle::Muted, look.color)
         );
     }
     if shown == 0 {
@@ -304,9 +303,8 @@ fn not_listed(out: &mut String, view: &BudgetView, every: bool, look: TerminalCa
     let _ = writeln!(out, "  {}", TextStyle::Warn.paint(&head, look.color));
     for group in &view.not_listed {
         let count = grouped(group.skills as u64);
-        let why =
-            cut(&safe_text::line(&group.why), look.text_width(120).saturating_sub(14).max(20), look.unicode);
-        let _ = writeln!(out, "  {count:>7}  {why}");
+        let lines = wrap(&safe_text::line(&group.why), look.text_width(120).saturating_sub(11).max(20));
+        let _ = writeln!(out, "  {count:>7}  {}", lines.join("\n           "));
         for name in group.names.iter().filter(|_| every) {
             let _ =
                 writeln!(out, "           {}", TextStyle::Muted.paint(&safe_text::name(name), look.color));

@@ -106,6 +106,9 @@ async fn backup(cx: &mut Context, args: &BackupArgs) -> Result<Exit, Failure> {
         let message = format!("{} already exists; choose another file", file.display());
         return Err(Error::new(Code::Forbidden, message).into());
     }
+    if let Some(folder) = file.parent() {
+        std::fs::metadata(folder).map_err(|error| Failure::written_file(&file, &error))?;
+    }
     let client = cx.open(CoreParts::Catalog).await?;
     client.store().backup(&file).await?;
     let bytes = std::fs::metadata(&file).map_err(|error| Failure::file(&file, &error))?.len();

@@ -185,9 +185,17 @@ fn render(evaluation: &Evaluation, called: &Invocation, plain: bool, look: Termi
         let value = TextStyle::Strong.paint(&format!("{value:.3}"), look.color);
         format!("  {name:<10} {value}  {}\n", TextStyle::Muted.paint(note, look.color)).replace("  \n", "\n")
     };
-    out += &figure("P@1", report.p_at_1, &format!("{first} of {} ranked first", report.queries));
-    out += &figure("hit@5", report.hit_at_5, "");
-    out += &figure("MRR@10", report.mrr_at_10, "");
+    if report.queries == 0 {
+        let note = TextStyle::Muted.paint("no in-scope queries", look.color);
+        for name in ["P@1", "hit@5", "MRR@10"] {
+            out +=
+                &if plain { format!("{name}: {note}.\n") } else { format!("  {name:<10} -      {note}\n") };
+        }
+    } else {
+        out += &figure("P@1", report.p_at_1, &format!("{first} of {} ranked first", report.queries));
+        out += &figure("hit@5", report.hit_at_5, "");
+        out += &figure("MRR@10", report.mrr_at_10, "");
+    }
     if let Some(rejected) = report.out_of_scope_rejected {
         out += &figure("rejected", rejected, &format!("of {} out-of-scope queries", report.out_of_scope));
     } else if report.near_misses.is_some() {

@@ -75,10 +75,12 @@ pub fn markdown(evaluation: &Evaluation, called: &Invocation) -> String {
         };
         let _ = writeln!(out, "| {figure} |{was} {now} |");
     };
+    // Without an in-scope query there is nothing to rank.
+    let ranked = |value: f64| if report.queries == 0 { "-".to_owned() } else { format!("{value:.3}") };
     row("queries", None, report.queries.to_string());
-    row("P@1", before.map(|before| before.p_at_1), format!("{:.3}", report.p_at_1));
-    row("hit@5", before.map(|before| before.hit_at_5), format!("{:.3}", report.hit_at_5));
-    row("MRR@10", before.map(|before| before.mrr_at_10), format!("{:.3}", report.mrr_at_10));
+    row("P@1", before.map(|before| before.p_at_1), ranked(report.p_at_1));
+    row("hit@5", before.map(|before| before.hit_at_5), ranked(report.hit_at_5));
+    row("MRR@10", before.map(|before| before.mrr_at_10), ranked(report.mrr_at_10));
     row("in-scope queries rejected", None, report.wrongly_rejected.to_string());
     row("false triggers", None, report.false_triggers.len().to_string());
     if let Some(rejected) = report.out_of_scope_rejected {
@@ -258,8 +260,11 @@ pub fn github(evaluation: &Evaluation, called: &Invocation, cwd: &Path) -> Strin
         let text = format!("{:.3}, was {:.3} in the baseline", figure.now, figure.was);
         let _ = writeln!(out, "::error title={} is worse::{}", property(&figure.figure), data(&text));
     }
-    let mut figures =
-        format!("P@1 {:.3}, MRR@10 {:.3}, {} queries", report.p_at_1, report.mrr_at_10, report.queries);
+    let mut figures = if report.queries == 0 {
+        "no in-scope queries".to_owned()
+    } else {
+        format!("P@1 {:.3}, MRR@10 {:.3}, {} queries", report.p_at_1, report.mrr_at_10, report.queries)
+    };
     if let (Some(changed), Some(queries)) = (&evaluation.changed, &evaluation.compared) {
         figures += &format!("; {} with a different winner, {}", changed.len(), compared(queries, called));
     }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::Context;
 use super::args::GovernanceArgs;
 use super::failure::{Exit, Failure, warn};
-use super::output::{TerminalCaps, TextStyle, counted, cut, fit};
+use super::output::{TerminalCaps, TextStyle, counted, fit, wrap_after};
 use super::runs::invocation;
 use skills_api::{CoreParts, GovernanceFilter, GovernanceList, GovernedSkill};
 use skills_authoring::governance::QualityState;
@@ -73,7 +73,7 @@ fn render(list: &GovernanceList, look: TerminalCaps) -> String {
     let mut out = String::new();
     let ids = list.skills.iter().map(|skill| skill.skill_id.as_str());
     let width = look.name_width(ids, 12, if look.width >= 120 { 48 } else { 30 });
-    let available = look.text_width(usize::MAX).saturating_sub(width + 2 + 12 + 2);
+    let available = look.text_width(usize::MAX);
     if !list.skills.is_empty() {
         let head = format!("{}  {:<12}  missing for the next state", fit("id", width, look.unicode), "state");
         let _ = writeln!(out, "{}", TextStyle::Muted.paint(&head, look.color));
@@ -86,8 +86,13 @@ fn render(list: &GovernanceList, look: TerminalCaps) -> String {
             "{}  {}  {}",
             TextStyle::Strong.paint(&id, look.color),
             text_style(skill.state).paint(&format!("{:<12}", skill.state.to_string()), look.color),
-            TextStyle::Muted
-                .paint(&cut(&safe_text::line(&missing), available.max(8), look.unicode), look.color)
+            wrap_after(
+                width + 2 + 12 + 2,
+                &safe_text::line(&missing),
+                available,
+                TextStyle::Muted,
+                look.color
+            )
         );
     }
     let mut states: Vec<(QualityState, usize)> = Vec::new();

@@ -325,6 +325,13 @@ pub fn cut_middle(text: &str, width: usize, unicode: bool) -> String {
     out
 }
 
+/// Wraps a styled text that begins after `indent` cells of a line of `width`; its further lines begin below it.
+pub fn wrap_after(indent: usize, text: &str, width: usize, style: TextStyle, color: bool) -> String {
+    let lines = wrap(text, width.saturating_sub(indent).max(20));
+    let lines: Vec<String> = lines.iter().map(|line| style.paint(line, color)).collect();
+    lines.join(&format!("\n{}", " ".repeat(indent)))
+}
+
 /// Wraps a paragraph into lines of at most `width` cells at spaces; a longer word is split.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let width = width.max(8);

@@ -13,7 +13,8 @@ use super::output::{HANGING, TerminalCaps, TextStyle, cells, counted, cut, fit, 
 use super::runs::{Caller, ask, clock};
 use skills_api::{
     CheckResult, Code, CoreParts, Error, HunkLine, ProposalAction, ProposalActionOptions, ProposalCheck,
-    ProposalDecision, ProposalFilter, ProposalList, ProposalRequest, ProposalState, ProposalView,
+    ProposalCheckKind, ProposalDecision, ProposalFilter, ProposalList, ProposalRequest, ProposalState,
+    ProposalView,
 };
 use skills_config::quoted;
 use skills_skill::safe_text;
@@ -135,6 +136,16 @@ async fn decide(
     if open && !(args.yes && named) {
         let text = render(&view, clock::now_ms(), &TimeZone::system(), cx.reporter().look);
         cx.reporter().print_line(&text);
+        if let Some(check) = view.blocking_check()
+            && matches!(action, ProposalAction::Approve { .. })
+        {
+            let code = match check.check {
+                ProposalCheckKind::Unchanged => Code::SkillChanged,
+                _ => Code::InvalidConfiguration,
+            };
+            let message = format!("proposal {} cannot be approved: {}", args.proposal, check.evidence);
+            return Err(Error::new(code, message).into());
+        }
         if args.yes {
             let message = format!(
                 "no decision made: --yes requires --proposal-digest and --base-digest. To approve, run: {command}"

@@ -361,6 +361,7 @@ mod tests {
             changed: None,
             blocked: None,
             blocked_public: None,
+            not_approver: None,
             missing_scope: None,
             pause: None,
         }

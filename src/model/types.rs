@@ -49,6 +49,15 @@ impl RunState {
         }
     }
 
+    /// Describes the state of a run as a clause: `it is waiting for a signal`, `it has failed`.
+    pub fn clause(self) -> String {
+        match self {
+            Self::Completed | Self::Failed => format!("it has {}", self.label()),
+            Self::Canceled => "it was canceled".to_owned(),
+            other => format!("it is {}", other.label()),
+        }
+    }
+
     /// Returns whether a worker owns it.
     pub fn is_active(self) -> bool {
         matches!(self, Self::Running | Self::Replaying)
@@ -499,22 +508,14 @@ fn invalid(command: &str, state: RunState, needed: Option<&str>, allowed: &[Comm
         let why = match needed {
             // The requirement of a waiting run names what it is waiting for.
             Some(needed) if state.is_waiting() => needed.to_owned(),
-            Some(needed) => format!("{}; {needed}", in_state(state)),
-            None => in_state(state),
+            Some(needed) => format!("{}; {needed}", state.clause()),
+            None => state.clause(),
         };
         return format!("cannot {command} the run: {why}; available commands: {}", list(allowed));
     }
     // The command is accepted in general, but not this one.
     let why = needed.map(|needed| format!(": {needed}")).unwrap_or_default();
     format!("the run does not accept this {command}{why}; other available commands: {}", list(&others))
-}
-
-fn in_state(state: RunState) -> String {
-    match state {
-        RunState::Completed | RunState::Failed => format!("it has {}", state.label()),
-        RunState::Canceled => "it was canceled".to_owned(),
-        other => format!("it is {}", other.label()),
-    }
 }
 
 /// Formats a deadline: `expired at 2026-07-14 09:28:30 UTC`.

@@ -31,10 +31,16 @@ pub struct Range {
 /// # Errors
 /// Returns [`ToolFailure::PathEscape`] for a path that is absolute, hidden, contains `..`, or points outside through a
 /// link; [`ToolFailure::NotFound`]; [`ToolFailure::InvalidRequest`] for a folder, pipe or device, and for a range that
-/// is too large or begins after the end.
+/// is empty or begins after the end; [`ToolFailure::PayloadTooLarge`] for one that is too large.
 pub fn range(bundle: &Folder, path: &str, offset: u64, length: Option<u64>) -> Result<Range, ToolError> {
     let most = length.unwrap_or(MAX_READ_BYTES);
-    if most == 0 || most > MAX_READ_BYTES {
+    if most == 0 {
+        return Err(ToolError::new(
+            ToolFailure::InvalidRequest,
+            format!("`length`: 0 is out of range; allowed: 1 to {MAX_READ_BYTES} bytes"),
+        ));
+    }
+    if most > MAX_READ_BYTES {
         return Err(ToolError::new(
             ToolFailure::PayloadTooLarge,
             format!(
@@ -113,6 +119,8 @@ mod tests {
         );
         let error = range(&bundle, "references/rules.md", 0, Some(MAX_READ_BYTES + 1)).unwrap_err();
         assert_eq!(error.code, ToolFailure::PayloadTooLarge);
+        let error = range(&bundle, "references/rules.md", 0, Some(0)).unwrap_err();
+        assert_eq!(error.code, ToolFailure::InvalidRequest);
     }
 
     #[test]

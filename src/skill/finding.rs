@@ -59,10 +59,15 @@ impl Finding {
     /// Returns what to do, without the explanation that follows the first `: ` outside of code: it may be about other
     /// clients.
     pub fn action(&self) -> &str {
-        let is_outside_code = |before: &str| before.matches('`').count().is_multiple_of(2);
-        let mut actions = self.help.match_indices(": ").filter_map(|(at, _)| self.help.get(..at));
-        actions.find(|action| is_outside_code(action)).unwrap_or(&self.help)
+        action(&self.help)
     }
+}
+
+/// Returns the part of a help before the first `: ` outside of code.
+pub(crate) fn action(help: &str) -> &str {
+    let is_outside_code = |before: &str| before.matches('`').count().is_multiple_of(2);
+    let mut actions = help.match_indices(": ").filter_map(|(at, _)| help.get(..at));
+    actions.find(|action| is_outside_code(action)).unwrap_or(help)
 }
 
 /// Returns the number of errors and of warnings, which every view counts as the findings of a skill.

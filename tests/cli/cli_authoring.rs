@@ -266,6 +266,19 @@ fn why_shows_how_a_client_repairs_a_file() {
 }
 
 #[test]
+fn why_advises_what_the_reason_of_the_client_requires() {
+    let home = Home::with_skills();
+    let folder = home.path().join("home/.claude/skills/my_tool");
+    fs::create_dir_all(&folder).unwrap();
+    let source = "---\nname: my_tool\ndescription: [Counts words of texts.\n---\nText\n";
+    fs::write(folder.join("SKILL.md"), source).unwrap();
+    let report = home.run_bare(&["why", "my_tool", "--client", "goose", "--json"]).json();
+    let mut checks = report["clients"][0]["checks"].as_array().unwrap().iter();
+    let parse = checks.find(|check| check["check"] == "parse").unwrap();
+    assert_eq!((&parse["result"], &parse["help"]), (&"fail".into(), &"Put the value in quotes".into()));
+}
+
+#[test]
 fn why_names_a_tab_as_the_defect() {
     let home = Home::with_skills();
     let folder = home.path().join("home/.claude/skills/tabbed");
@@ -323,6 +336,10 @@ fn a_proposal_is_approved_by_its_digests_and_rolled_back() {
     assert_eq!((unnamed.code, unnamed.error()["error"]["code"].as_str()), (5, Some("confirmation_required")));
     assert_eq!(home.run(&["proposals", "approve", id]).code, 5, "there is no terminal to prompt on");
     assert_eq!(fs::read_to_string(&file).unwrap(), old);
+    fs::write(&file, format!("{old}More.\n")).unwrap();
+    let outdated = home.run(&["--json", "proposals", "approve", id, "--yes"]);
+    assert_eq!((outdated.code, outdated.error()["error"]["code"].as_str()), (4, Some("skill_changed")));
+    fs::write(&file, &old).unwrap();
     let digests = [proposed["proposal_digest"].as_str().unwrap(), proposed["base_digest"].as_str().unwrap()];
     let approve =
         ["proposals", "approve", id, "--proposal-digest", digests[0], "--base-digest", digests[1], "--yes"];

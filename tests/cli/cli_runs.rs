@@ -542,6 +542,12 @@ fn the_store_is_checked_copied_and_cleared() {
     let copied = fixture.run(&["db", "backup", copy.to_str().unwrap()]);
     assert_eq!(copied.code, 0, "{}", copied.stderr);
     assert_eq!(fixture.run(&["db", "backup", copy.to_str().unwrap()]).code, 4, "no copy is overwritten");
+    let missing = fixture.home.path().join("missing/copy.db");
+    assert_eq!(
+        fixture.run(&["db", "backup", missing.to_str().unwrap()]).code,
+        3,
+        "the folder does not exist"
+    );
     assert_eq!(fixture.run(&["db", "purge", "--older-than", "0s"]).code, 5, "not confirmed");
     assert_eq!(fixture.json(&["audit-purge", "--older-than", "0s", "--yes"])["runs"], 1);
     let purged = fixture.json(&["db", "purge", "--older-than", "0s", "--yes"]);

@@ -183,7 +183,11 @@ async fn person_who_changes_inputs_cannot_approve_alone() {
     let waiting = wait_for_completion(&core, &forked.id.0).await;
     assert_eq!(waiting.state, RunState::WaitingForHuman);
     let sheet = core.run(&waiting.id.0).await.unwrap().sheet.unwrap();
-    assert!(sheet.why.contains("not ana or eve, who started it or changed its inputs"), "{}", sheet.why);
+    assert!(
+        sheet.why.contains("not by ana or eve, who started the run or changed its inputs"),
+        "{}",
+        sheet.why
+    );
     for name in ["ana", "eve"] {
         let approve = decide(&waiting, Verdict::Approve, name);
         let refused =

@@ -254,6 +254,7 @@ pub fn decision_preview(run: &RunRecord) -> DecisionPreview {
         changed: None,
         blocked: None,
         blocked_public: None,
+        not_approver: None,
         missing_scope: None,
         pause: None,
     }

@@ -188,3 +188,14 @@ fn the_proposed_text_opens_as_a_draft() {
     screen.press("7").wait_for("Effect on the golden set").press("t");
     screen.wait_for("Draft of billing").wait_for("adds subscriptions");
 }
+
+#[test]
+fn draft_of_an_outdated_proposal_names_the_change() {
+    let place = TestHome::new();
+    place.propose(&text(NEW), 12);
+    place.write("billing", &(place.read() + "More.\n"));
+    let mut screen = place.screen(120, 36);
+    screen.press("7").wait_for("propose the change again").press("t");
+    screen.wait_until("the reason", |seen| seen.matches("propose the change again").count() > 1);
+    assert!(!screen.screen().contains("does not change the description"), "{}", screen.screen());
+}

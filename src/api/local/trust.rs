@@ -136,7 +136,8 @@ impl TrustPins {
     /// Revokes the pins of a skill, or of a folder and everything below it. Returns their folders.
     ///
     /// # Errors
-    /// `not_found` if there is no pin, `invalid_request` for a name that several skills have.
+    /// `not_found` if there is no pin, `forbidden` if the bundle is trusted without one, `invalid_request` for a name
+    /// that several skills have.
     pub fn revoke(&self, requested: &str) -> Result<Vec<PathBuf>, Error> {
         let path = skills_config::expand(requested, &self.skills.config.cwd, &self.skills.config.dirs.home);
         let place = match self.named_skill(requested, &path) {
@@ -149,14 +150,17 @@ impl TrustPins {
         let gone = self.trust.revoke(&place)?;
         if gone.is_empty() {
             let state = self.trust.state(&place);
-            let why = match state {
-                TrustState::Shipped => "shipped with this program and always trusted".to_owned(),
-                TrustState::Config { path } => {
-                    format!("your config.yaml lists {} under `trust:`; remove it there", path.display())
+            let (code, why) = match state {
+                TrustState::Shipped => {
+                    (Code::Forbidden, "shipped with this program and always trusted".to_owned())
                 }
-                _ => "not trusted; `skills trust --list` lists trusted bundles".to_owned(),
+                TrustState::Config { path } => (
+                    Code::Forbidden,
+                    format!("your config.yaml lists {} under `trust:`; remove it there", path.display()),
+                ),
+                _ => (Code::NotFound, "not trusted; `skills trust --list` lists trusted bundles".to_owned()),
             };
-            return Err(Error::new(Code::NotFound, format!("{}: {why}", place.display())));
+            return Err(Error::new(code, format!("{}: {why}", place.display())));
         }
         for place in &gone {
             let revoked = json!({ "place": place });

@@ -610,7 +610,7 @@ launches! {
         target_type: String,
         /// Reference: `RUN`, `RUN/STEP`, `session:ID`, `task:ID`, `artifact:DIGEST` or
         /// `skill:ID/RELATIVE/PATH` (a file of a skill). Files of the service's machine are not accessible:
-        /// `POST /v1/artifacts` stores content.
+        /// `artifact.create` (`POST /v1/artifacts`) stores content.
         target_ref: String,
     }
 }

@@ -299,7 +299,7 @@ fn catalog_operations() -> Vec<Operation> {
             "skill.catalogue",
             Route::get("/v1/skills/catalogue"),
             Scope::Read,
-            "Returns the complete catalog: roots, skills, shadowed and refused ones.",
+            "Returns the complete catalog: roots, skills, shadowed and rejected ones.",
             |context: CallContext, _: NoArguments| async move { context.service.core.catalog().await },
         ),
         Operation::new(

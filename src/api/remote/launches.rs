@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::Inner;
 use super::call::{Arguments, LONG_CALL_TIMEOUT, arguments, to_arguments};
 use super::transport::TransportError;
-use crate::local_files::{LocalFile, is_path, stored_name};
+use crate::local_files::{FILE_FORMS, LocalFile, STORED_FORMS, is_path, stored_name};
 use crate::operations::arguments::{ArtifactArguments, ContentEncoding};
 use crate::{
     AttachCheck, AttachPreview, AttachReason, AttachRequest, Attached, CapabilityRequest, Code, Error,
@@ -81,7 +81,8 @@ impl LaunchSender {
             request.target_ref = stored.target_ref;
         }
         let fields = self.attachment(&request, &keyed.options);
-        self.inner.keyed("skill.attach_async", fields, &keyed).await
+        let attached = self.inner.keyed("skill.attach_async", fields, &keyed).await;
+        attached.map_err(|error| Error { message: with_files(&error.message, &request), ..error })
     }
 
     pub async fn attachment_previewed(&self, mut request: AttachRequest) -> Result<AttachPreview, Error> {
@@ -102,7 +103,11 @@ impl LaunchSender {
 
     async fn preview_of(&self, request: &AttachRequest) -> Result<AttachPreview, Error> {
         let fields = self.attachment(request, &request.options);
-        let preview: AttachPreview = self.inner.ask("skill.attach_preview", fields).await?;
+        let mut preview: AttachPreview = self.inner.ask("skill.attach_preview", fields).await?;
+        let notes = preview.checks.iter_mut().map(|check| &mut check.note);
+        for text in notes.chain(preview.reason.iter_mut().flat_map(|reason| &mut reason.allowed)) {
+            *text = with_files(text, request);
+        }
         // Commands to copy are not taken from a service.
         let address = self.inner.wire.address().at("");
         let cli = reproduce::cli(&request.skill, request);
@@ -131,6 +136,11 @@ impl LaunchSender {
             "started_by": self.asker(request.started_by.clone()),
         }))
     }
+}
+
+/// Returns a text of the service with the files that this process uploads among the references.
+fn with_files(text: &str, request: &AttachRequest) -> String {
+    if request.local_files.is_some() { text.replace(STORED_FORMS, FILE_FORMS) } else { text.to_owned() }
 }
 
 /// Reads the local file that a request names; `None` if it names stored content.
@@ -224,5 +234,30 @@ impl Inner {
             }
             answer => answer.map_err(TransportError::error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{LocalFiles, SessionAccess};
+
+    #[test]
+    fn callers_that_upload_files_may_name_them() {
+        let request = AttachRequest {
+            skill: "a".to_owned(),
+            target_type: "artifact".to_owned(),
+            target_ref: String::new(),
+            inputs: Map::new(),
+            options: ExecutionOptions::default(),
+            started_by: None,
+            sessions: SessionAccess::default(),
+            local_files: None,
+        };
+        let message = format!("a reference is required; {STORED_FORMS}");
+        assert_eq!(with_files(&message, &request), message);
+        let local_files = Some(LocalFiles { cwd: "/w".into(), home: "/h".into() });
+        let own = with_files(&message, &AttachRequest { local_files, ..request });
+        assert_eq!(own, format!("a reference is required; {FILE_FORMS}"));
     }
 }

@@ -376,10 +376,13 @@ impl HttpTransport {
     }
 
     fn key_advice(&self) -> String {
-        let how = format!("set {KEY_VARIABLE}, or use --api-key-file or `api_key_file` in config.yaml");
+        let file = "use --api-key-file or `api_key_file` in config.yaml";
         match &self.key {
-            None => how,
-            Some(key) => format!("correct the key from {}, or {how}", key.source()),
+            None => format!("set {KEY_VARIABLE}, or {file}"),
+            Some(key) if key.source() == KEY_VARIABLE => {
+                format!("correct the key in {KEY_VARIABLE}, or {file}")
+            }
+            Some(key) => format!("correct the key from {}, or set {KEY_VARIABLE}, or {file}", key.source()),
         }
     }
 }

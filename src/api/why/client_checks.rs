@@ -131,7 +131,7 @@ impl Examination<'_> {
             ),
             ClientViewState::NotRead(why) => self.not_found(why.clone(), place_help.unwrap_or_default()),
             ClientViewState::Dropped(why) => {
-                let help = place_help.map_or_else(|| repair_help(self.subject), str::to_owned);
+                let help = self.repair_help();
                 let is_named = why.starts_with(name.as_str());
                 let evidence = if is_named { why.clone() } else { format!("{name} drops it: {why}") };
                 (SEARCHED, WhyCheck::fail(CheckKind::Parse, evidence, help))
@@ -228,7 +228,7 @@ impl Examination<'_> {
         let read = repaired.map_or_else(
             || self.passed(Phase::Read),
             |how| {
-                let help = Some(repair_help(subject)).filter(|help| !help.is_empty());
+                let help = Some(self.repair_help()).filter(|help| !help.is_empty());
                 let evidence = format!("{name} reads the file with a workaround: {how}");
                 WhyCheck { help, ..WhyCheck::pass(CheckKind::Parse, evidence) }
             },
@@ -252,84 +252,93 @@ impl Examination<'_> {
             checks.push(WhyCheck::fail(CheckKind::Offered, group.why.clone(), help));
             return (checks, None);
         }
-        let (check, cut) = description_check(view, subject, terms, has_request, repaired);
+        let (check, cut) = self.description_check(terms, has_request, repaired);
         checks.extend([WhyCheck::pass(CheckKind::Offered, "it is offered to the model"), check]);
         (checks, cut)
     }
-}
 
-/// Returns what to do about a file that a client drops.
-fn repair_help(subject: &ExaminedSkill) -> String {
-    if subject.location.file_name().is_none_or(|name| name != "SKILL.md") {
-        return "rename the file to SKILL.md".to_owned();
+    /// Returns what to do about a defect for which the client drops or repairs the file, or shows another text.
+    fn repair_help(&self) -> String {
+        if let Some(help) = self.entry.and_then(|entry| entry.help.as_ref()) {
+            return help.clone();
+        }
+        if self.subject.location.file_name().is_none_or(|name| name != "SKILL.md") {
+            return "rename the file to SKILL.md".to_owned();
+        }
+        self.subject.repair.clone().unwrap_or_default()
     }
-    subject.repair.clone().unwrap_or_default()
-}
 
-/// Returns the check of what the client's catalog budget leaves of the description. `repaired` is how the client
-/// repairs the file.
-fn description_check(
-    view: &ClientView,
-    subject: &ExaminedSkill,
-    terms: &[WhyTerm],
-    has_request: bool,
-    repaired: Option<&str>,
-) -> (WhyCheck, Option<CutDescription>) {
-    let kind = CheckKind::Description;
-    let Some((listed, shown)) = view.listed(&subject.id, &subject.location) else {
-        let evidence = format!("which text {} shows as the description is not known", view.name);
-        return (WhyCheck::unknown(kind, evidence), None);
-    };
-    let text = shown_text(listed, shown);
-    if listed.other_text && !text.is_empty() {
-        let evidence = format!("{} shows {}", view.name, instead_of_description(text));
-        return (WhyCheck::fail(kind, evidence, repair_help(subject)), None);
-    }
-    let when_to_use = subject.when_to_use.as_deref();
-    let stated = profile(&view.client).map_or_else(
-        || subject.description.as_str().into(),
-        |profile| profile.listable_text(&subject.description, when_to_use),
-    );
-    if let Truncation::NameOnly { why } = shown
-        && *why == without_description(&view.name)
-    {
-        let evidence = format!("only the name is shown: {why}");
-        let nothing =
-            CutDescription { shown: String::new(), cut: String::new(), lost_terms: Vec::new(), place: None };
-        return (WhyCheck::fail(kind, evidence, repair_help(subject)), Some(nothing));
-    }
-    if !subject.parsed && subject.description.is_empty() && matches!(shown, Truncation::Complete) {
-        let evidence = format!("{} shows {}, which this catalog cannot read", view.name, quoted_start(text));
-        return (WhyCheck::pass(kind, evidence), None);
-    }
-    // A repair may use only its beginning.
-    let is_complete = repaired.is_none() || one_blank(&listed.description).starts_with(&one_blank(&stated));
-    match shown {
-        Truncation::Unknown { what } => (WhyCheck::unknown(kind, what.clone()), None),
-        Truncation::Complete if !listed.cut && is_complete => {
-            let characters = stated.chars().count();
-            let is_appended = stated.len() > subject.description.len();
-            let fields = match when_to_use {
-                None => "the description are shown",
-                Some(_) if is_appended => "the description and `when_to_use` are shown",
-                Some(_) => "the description are shown, but not `when_to_use`",
+    /// Returns the check of what the client's catalog budget leaves of the description. `repaired` is how the client
+    /// repairs the file.
+    fn description_check(
+        &self,
+        terms: &[WhyTerm],
+        has_request: bool,
+        repaired: Option<&str>,
+    ) -> (WhyCheck, Option<CutDescription>) {
+        let Self { view, subject, .. } = *self;
+        let kind = CheckKind::Description;
+        let Some((listed, shown)) = view.listed(&subject.id, &subject.location) else {
+            let evidence = format!("which text {} shows as the description is not known", view.name);
+            return (WhyCheck::unknown(kind, evidence), None);
+        };
+        let text = shown_text(listed, shown);
+        if listed.other_text && !text.is_empty() {
+            let evidence = format!("{} shows {}", view.name, instead_of_description(text));
+            return (WhyCheck::fail(kind, evidence, self.repair_help()), None);
+        }
+        let when_to_use = subject.when_to_use.as_deref();
+        let stated = profile(&view.client).map_or_else(
+            || subject.description.as_str().into(),
+            |profile| profile.listable_text(&subject.description, when_to_use),
+        );
+        if let Truncation::NameOnly { why } = shown
+            && *why == without_description(&view.name)
+        {
+            let evidence = format!("only the name is shown: {why}");
+            let nothing = CutDescription {
+                shown: String::new(),
+                cut: String::new(),
+                lost_terms: Vec::new(),
+                place: None,
             };
-            (WhyCheck::pass(kind, format!("all {characters} characters of {fields}")), None)
+            return (WhyCheck::fail(kind, evidence, self.repair_help()), Some(nothing));
         }
-        Truncation::Beyond => {
-            let evidence = "the catalog exceeds the client's budget, and how the client truncates is not \
-                published";
-            (WhyCheck::unknown(kind, evidence), None)
+        if !subject.parsed && subject.description.is_empty() && matches!(shown, Truncation::Complete) {
+            let evidence =
+                format!("{} shows {}, which this catalog cannot read", view.name, quoted_start(text));
+            return (WhyCheck::pass(kind, evidence), None);
         }
-        Truncation::Omitted { why } => {
-            (WhyCheck::fail(kind, format!("not in the catalog: {why}"), fit_help(view)), None)
-        }
-        Truncation::NameOnly { .. }
-        | Truncation::Complete
-        | Truncation::OtherText
-        | Truncation::Shortened { .. } => {
-            let (check, cut) = cut_check(view, (listed, shown), &stated, terms, has_request);
-            (check, Some(cut))
+        // A repair may use only its beginning.
+        let is_complete =
+            repaired.is_none() || one_blank(&listed.description).starts_with(&one_blank(&stated));
+        match shown {
+            Truncation::Unknown { what } => (WhyCheck::unknown(kind, what.clone()), None),
+            Truncation::Complete if !listed.cut && is_complete => {
+                let characters = stated.chars().count();
+                let is_appended = stated.len() > subject.description.len();
+                let fields = match when_to_use {
+                    None => "the description are shown",
+                    Some(_) if is_appended => "the description and `when_to_use` are shown",
+                    Some(_) => "the description are shown, but not `when_to_use`",
+                };
+                (WhyCheck::pass(kind, format!("all {characters} characters of {fields}")), None)
+            }
+            Truncation::Beyond => {
+                let evidence = "the catalog exceeds the client's budget, and how the client truncates is not \
+                    published";
+                (WhyCheck::unknown(kind, evidence), None)
+            }
+            Truncation::Omitted { why } => {
+                (WhyCheck::fail(kind, format!("not in the catalog: {why}"), fit_help(view)), None)
+            }
+            Truncation::NameOnly { .. }
+            | Truncation::Complete
+            | Truncation::OtherText
+            | Truncation::Shortened { .. } => {
+                let (check, cut) = cut_check(view, (listed, shown), &stated, terms, has_request);
+                (check, Some(cut))
+            }
         }
     }
 }

@@ -146,7 +146,7 @@ pub enum RunsAction {
     /// Deny the waiting step, which cancels the run.
     #[command(mut_arg("yes", |arg| arg.help(
         "Skip the confirmation prompt; requires --step or --inputs-digest, or --list-digest with --where"
-    )))]
+    )), mut_arg("choice", |arg| arg.hide(true)), mut_arg("result", |arg| arg.hide(true)))]
     Deny(DecideArgs),
     /// Resume a paused or failed run, optionally with changed inputs or from an older checkpoint.
     Resume(ResumeArgs),

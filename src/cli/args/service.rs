@@ -68,15 +68,15 @@ pub struct OpenapiArgs {
 
 /// `skills verify`
 #[derive(Debug, Args)]
-#[command(after_help = "Exits with 1 if a check fails. Checks that cannot be run because the key lacks \
-    a scope or the rate limit is exhausted are reported and do not fail. `controls` exceeds the rate limit deliberately.")]
+#[command(after_help = "Exits with 1 if a check fails. Checks that cannot be run because there is no \
+    API key, it lacks a scope, or the rate limit is exhausted are reported and do not fail. `controls` exceeds the rate limit deliberately.")]
 pub struct VerifyArgs {
     /// Group of checks to run.
     #[arg(value_name = "CHECKS")]
     pub verifier: Verifier,
-    /// Address of the service.
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080")]
-    pub url: String,
+    /// Address of the service [default: that of --connect, or http://127.0.0.1:8080].
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
 }
 
 /// What can be made sure of.

@@ -11,7 +11,7 @@ use super::{inputs, launch, values};
 use crate::Context;
 use crate::args::AttachArgs;
 use crate::failure::{Exit, Failure};
-use crate::output::{HANGING, TerminalCaps, TextStyle, byte_size, cut, fit, push_row, wrap};
+use crate::output::{HANGING, TerminalCaps, TextStyle, byte_size, fit, push_row, wrap, wrap_after};
 use skills_api::{AttachCheck, AttachPreview, AttachRequest, Attached, CoreParts, LocalFiles, first_events};
 use skills_skill::safe_text;
 use skills_store::EventKind;
@@ -45,8 +45,9 @@ pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Exit, Failure> {
     let called = invocation(&cx.global, None);
     preview.cli = called.completed(&preview.cli);
     if !cx.out.json {
-        for check in &mut preview.checks {
-            check.note = called.completed_in(&check.note);
+        let notes = preview.checks.iter_mut().map(|check| &mut check.note);
+        for text in notes.chain(&mut preview.may_do) {
+            *text = called.completed_in(text);
         }
     }
     if args.check {
@@ -111,6 +112,9 @@ fn question(check: AttachCheck) -> &'static str {
     }
 }
 
+/// Width of the column of the checks.
+const LABEL_WIDTH: usize = 13;
+
 /// Renders the checks and, with `full`, what would happen.
 fn render(preview: &AttachPreview, full: bool, look: TerminalCaps) -> String {
     let mut out = String::new();
@@ -122,10 +126,10 @@ fn render(preview: &AttachPreview, full: bool, look: TerminalCaps) -> String {
             None => ("·", ".", TextStyle::Muted),
         };
         let sign = style.paint(if look.unicode { sign } else { ascii }, look.color);
-        let question = fit(question(check.check), 29, look.unicode);
-        let note = cut(&safe_text::line(&check.note), available.saturating_sub(33).max(20), look.unicode);
-        let line = format!("{sign} {question} {}", TextStyle::Muted.paint(&note, look.color));
-        let _ = writeln!(out, "{}", line.trim_end());
+        let note = safe_text::line(&check.note);
+        let note = wrap_after(LABEL_WIDTH + 3, &note, available, TextStyle::Muted, look.color);
+        let question = fit(question(check.check), LABEL_WIDTH, look.unicode);
+        let _ = writeln!(out, "{}", format!("{sign} {question} {note}").trim_end());
     }
     for (field, problem) in &preview.input_problems {
         let sign = TextStyle::Bad.paint(if look.unicode { "✗" } else { "x" }, look.color);
@@ -206,9 +210,9 @@ mod tests {
         };
         let look = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
         insta::assert_snapshot!(render(&preview, false, look), @r"
-        ✓ contract                      table-audit 1.0.0
-        ✓ invocation                    attach
-        ✗ target type                   a run is none of output, artifact
+        ✓ contract      table-audit 1.0.0
+        ✓ invocation    attach
+        ✗ target type   a run is none of output, artifact
         · target exists
         ✗ input limit: a number is wanted
         ");

@@ -25,6 +25,8 @@ use skills_store::{RunFilter, RunRecord};
 const PAGE: usize = 500;
 /// Maximum number of runs for one command.
 const MAX_RUNS: usize = 10_000;
+/// Maximum number of runs whose reason an error names.
+const MAX_NAMED_REASONS: usize = 5;
 
 /// The outcome for one run.
 #[derive(Debug, Serialize)]
@@ -55,7 +57,8 @@ pub async fn run(
     let (mut takes, others): (Vec<&RunRecord>, Vec<&RunRecord>) =
         runs.iter().partition(|run| run.allowed.contains(&command));
     if takes.is_empty() {
-        return Err(none_accepts(runs.len(), &command.to_string()).into());
+        let others: Vec<_> = others.into_iter().map(|run| (run, state_clause(run))).collect();
+        return Err(none_accepts(&others, &command.to_string()).into());
     }
     let mut skipped = Vec::new();
     // Without a question, each run reports it itself.
@@ -137,7 +140,12 @@ async fn matching(client: &(impl RunClient + ?Sized), filter: &str) -> Result<Ve
     }
 }
 
-fn none_accepts(runs: usize, command: &str) -> Error {
+fn state_clause(run: &RunRecord) -> String {
+    if run.paused && run.state == RunState::Pending { "it is paused".to_owned() } else { run.state.clause() }
+}
+
+/// Returns the error of a command that none of the matching runs accepts, with the reason of each.
+fn none_accepts(others: &[(&RunRecord, String)], command: &str) -> Error {
     let participle = match command {
         "approve" => "approved",
         "deny" => "denied",
@@ -146,11 +154,18 @@ fn none_accepts(runs: usize, command: &str) -> Error {
         "cancel" => "canceled",
         other => other,
     };
-    let message = match runs {
+    let mut message = match others.len() {
         0 => "no runs match the filter".to_owned(),
-        1 => format!("the matching run cannot be {participle}"),
-        runs => format!("none of the {runs} matching runs can be {participle}"),
+        1 => format!("the matching run cannot be {participle}: "),
+        runs => format!("none of the {runs} matching runs can be {participle}: "),
     };
+    let named = others.iter().take(MAX_NAMED_REASONS);
+    let reasons: Vec<String> =
+        named.map(|(run, why)| format!("{}: {why}", status::short(&run.id.0))).collect();
+    message += &reasons.join("; ");
+    if others.len() > MAX_NAMED_REASONS {
+        let _ = write!(message, "; and {} more", others.len() - MAX_NAMED_REASONS);
+    }
     Error::new(Code::InvalidTransition, message)
 }
 
@@ -245,8 +260,10 @@ pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Re
             _ => None,
         };
         match preview {
-            None => others.push((run, format!("it is {}", run.state))),
-            Some(DecisionPreview { blocked: Some(why), .. }) => others.push((run, caller.completed_in(&why))),
+            None => others.push((run, state_clause(run))),
+            Some(DecisionPreview { blocked: Some(why), .. }) if verdict == Verdict::Approve => {
+                others.push((run, caller.completed_in(&why)));
+            }
             Some(preview) if preview.outcome_unknown && verdict == Verdict::Approve => {
                 others.push((run, "the outcome of its step is unknown; decide it individually".to_owned()));
             }
@@ -255,7 +272,7 @@ pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Re
     }
     let name = verdict.to_string();
     if takes.is_empty() {
-        return Err(none_accepts(runs.len(), &name).into());
+        return Err(none_accepts(&others, &name).into());
     }
     let chosen = Selection::new(&name, &takes.iter().map(|(run, _)| *run).collect::<Vec<_>>());
     let digest = set_digest(verdict, takes.iter().map(|(run, preview)| (run.id.0.as_str(), preview)));
@@ -490,6 +507,20 @@ mod tests {
     }
 
     #[test]
+    fn runs_that_accept_no_command_are_named_with_the_reason() {
+        let run = detail(RunState::WaitingForSignal).run;
+        let message = |others: &[(&RunRecord, String)]| none_accepts(others, "approve").message;
+        let why = run.state.clause();
+        let id = status::short(&run.id.0);
+        let one = message(&[(&run, why.clone())]);
+        assert_eq!(one, format!("the matching run cannot be approved: {id}: it is waiting for a signal"));
+        let many = message(&std::iter::repeat_n((&run, why), 7).collect::<Vec<_>>());
+        assert!(many.starts_with("none of the 7 matching runs can be approved: "), "{many}");
+        assert!(many.ends_with("; and 2 more"), "{many}");
+        assert_eq!(message(&[]), "no runs match the filter");
+    }
+
+    #[test]
     fn labeled_decisions_distinguish_the_runs() {
         let detail = detail(RunState::WaitingForHuman);
         let preview = detail.sheet.clone().unwrap();
@@ -515,7 +546,7 @@ mod tests {
         let text = decisions(
             Verdict::Approve,
             &[(&detail.run, preview)],
-            &[(&detail.run, "it is failed".to_owned())],
+            &[(&detail.run, RunState::Failed.clause())],
             "0a",
             CAPS,
         );

@@ -15,6 +15,7 @@ use crate::failure::{Exit, Failure};
 use crate::output::{TerminalCaps, TextStyle};
 use skills_api::RunClient;
 use skills_model::{Gate, RunState};
+use skills_skill::safe_text;
 use skills_store::RunRecord;
 
 /// A next command, in JSON.
@@ -95,7 +96,11 @@ fn ending(
     if completion.left {
         let _ = write!(out, "\n  stopped watching; the run is not canceled");
     }
-    let next = caller.next(run);
+    let mut next = caller.next(run);
+    if let Some(why) = &completion.obstacle {
+        let _ = write!(out, "\n  {}", caller.completed_in(&safe_text::line(why)));
+        next.retain(|(verb, _)| *verb != "approve");
+    }
     if in_memory && !next.is_empty() {
         let _ = write!(out, "\n  {}", TextStyle::Warn.paint(IN_MEMORY_NOTE, look.color));
         return out;
@@ -118,12 +123,12 @@ mod tests {
     const CAPS: TerminalCaps = TerminalCaps { color: false, unicode: true, width: 80, terminal: false };
 
     fn completion_text(state: RunState, left: bool, in_memory: bool) -> String {
-        ending(&Completion { run: record(state), left }, &caller(&[]), in_memory, false, CAPS)
+        ending(&Completion { run: record(state), left, obstacle: None }, &caller(&[]), in_memory, false, CAPS)
     }
 
     #[test]
     fn labeled_result_has_no_glyph() {
-        let completion = Completion { run: record(RunState::Completed), left: false };
+        let completion = Completion { run: record(RunState::Completed), left: false, obstacle: None };
         let text = ending(&completion, &caller(&[]), false, true, CAPS);
         assert_eq!(text, "Run: completed in 1 m 00 s");
     }
@@ -137,6 +142,15 @@ mod tests {
           approve: skills runs approve 0198a1b2-0000-7000-8000-00000000abcd --step book --inputs-digest 9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f
           deny:    skills runs deny 0198a1b2-0000-7000-8000-00000000abcd --step book --inputs-digest 9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f
         ");
+    }
+
+    #[test]
+    fn an_approval_that_would_be_rejected_is_not_suggested() {
+        let obstacle = Some("a person other than ana must approve".to_owned());
+        let completion = Completion { run: record(RunState::WaitingForHuman), left: false, obstacle };
+        let text = ending(&completion, &caller(&[]), false, false, CAPS);
+        assert!(text.contains("\n  a person other than ana must approve\n"), "{text}");
+        assert!(!text.contains("runs approve") && text.contains("runs deny"), "{text}");
     }
 
     #[test]

@@ -39,6 +39,9 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
             };
             decision.show(&mut reporter, &text);
         }
+        if let Some(why) = decision.not_approver(preview) {
+            return Err(Error::new(Code::Forbidden, format!("not approved: {why}")).into());
+        }
         if args.yes && !named {
             return Err(decision.unnamed(preview).into());
         }
@@ -124,6 +127,12 @@ impl DecisionPrompt<'_> {
     fn check_choice(&self, preview: &DecisionPreview) -> Result<(), Error> {
         let check = |choice| check_offered(&preview.step, preview.outcome_unknown, self.verdict, choice);
         self.choice.map_or(Ok(()), check).map_err(Error::from)
+    }
+
+    /// Returns why the default approver may not approve, before the command that approves is suggested.
+    fn not_approver<'p>(&self, preview: &'p DecisionPreview) -> Option<&'p str> {
+        let is_default = self.verdict == Verdict::Approve && self.args.approver.is_none();
+        preview.not_approver.as_deref().filter(|_| is_default)
     }
 
     /// Returns why `--yes` alone decides nothing, with the command that does.
@@ -276,6 +285,21 @@ mod tests {
         preview.outcome_unknown = true;
         assert_eq!(code(Verdict::Approve, Some(Choice::Rerun), &preview), None);
         assert_eq!(code(Verdict::Deny, Some(Choice::Rerun), &preview), Some(Code::InvalidTransition));
+    }
+
+    #[test]
+    fn only_the_default_approver_is_checked() {
+        let mut preview = detail(RunState::WaitingForHuman).sheet.unwrap();
+        preview.not_approver = Some("a person other than ana must approve".to_owned());
+        let why = |verdict, words: &[&str]| {
+            let args = args(words);
+            let caller = caller(&[]);
+            let decision =
+                DecisionPrompt { verdict, id: "abcd", args: &args, choice: None, caller, plain: false };
+            decision.not_approver(&preview).is_some()
+        };
+        assert!(why(Verdict::Approve, &[]));
+        assert!(!why(Verdict::Deny, &[]) && !why(Verdict::Approve, &["--approver", "bo"]));
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub struct Completion {
     pub run: RunRecord,
     /// Whether the user left before that.
     pub left: bool,
+    /// Why an approval would be rejected, if it waits for one.
+    pub obstacle: Option<String>,
 }
 
 type OnUpdate<'a> = &'a mut dyn FnMut(RunUpdate<'_>) -> Result<(), Failure>;
@@ -81,7 +83,7 @@ pub async fn wait_for_completion(
             _ = turn.tick() => on_update(RunUpdate::Tick)?,
             () = &mut interrupted => {
                 if left {
-                    return Ok(Completion { run: run.clone(), left });
+                    return Ok(Completion { run: run.clone(), left, obstacle: None });
                 }
                 left = true;
                 leave.cancel();
@@ -99,7 +101,12 @@ pub async fn wait_for_completion(
             on_update(RunUpdate::Event(event, &steps))?;
         }
     }
-    Ok(Completion { left: left && completion.is_executable(), run: completion })
+    let mut obstacle = None;
+    if completion.state == RunState::WaitingForHuman {
+        let preview = client.run(id).await.ok().and_then(|detail| detail.sheet);
+        obstacle = preview.and_then(|preview| preview.approval_obstacle().map(str::to_owned));
+    }
+    Ok(Completion { left: left && completion.is_executable(), run: completion, obstacle })
 }
 
 /// Returns the steps of a run, if some of them ended and there are not too many.
@@ -154,10 +161,10 @@ pub async fn watch(client: &dyn RunClient, id: &str, on_update: OnUpdate<'_>) ->
         let patience = if run.is_executable() || stale { POLL_WAIT_MS } else { 0 };
         let events = tokio::select! {
             events = client.run_events(Some(&id), seen, EVENT_PAGE_SIZE, patience) => events?,
-            () = &mut interrupted => return Ok(Completion { run, left: true }),
+            () = &mut interrupted => return Ok(Completion { run, left: true, obstacle: None }),
         };
         if events.is_empty() && !run.is_executable() && !stale {
-            return Ok(Completion { run, left: false });
+            return Ok(Completion { run, left: false, obstacle: None });
         }
         for event in &events {
             seen = event.number;

@@ -42,7 +42,7 @@ pub async fn run(cx: &mut Context, args: &RunArgs) -> Result<Exit, Failure> {
             reporter
                 .print_line(&format!("{} {warning}", TextStyle::Warn.paint("warning:", reporter.look.color)));
         }
-        let completion = Completion { run: launched.run.clone(), left: false };
+        let completion = Completion { run: launched.run.clone(), left: false, obstacle: None };
         let done =
             if cx.out.json { Exit::Success } else { completion::conclude(cx, &completion, &mut reporter)? };
         answer(cx, &launched, &contract)?;

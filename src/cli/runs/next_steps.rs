@@ -35,8 +35,7 @@ impl Caller {
         match (&run.state, &run.gate) {
             (RunState::WaitingForHuman, Some(Gate::Human { step, inputs_digest, why, .. })) => {
                 let exact = ["--step", step, "--inputs-digest", inputs_digest];
-                // Alternatives: a shell interprets the bars as pipes, so nothing is decided by copying the line
-                // unchanged.
+                // Alternatives, which no choice equals: nothing is decided by copying the line unchanged.
                 let choice = match why {
                     ApprovalReason::UnknownOutcome => &["--choice", "rerun|happened|skip|fail"][..],
                     _ => &[],

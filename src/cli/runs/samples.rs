@@ -116,6 +116,7 @@ pub fn detail(state: RunState) -> RunDetail {
         changed: None,
         blocked: None,
         blocked_public: None,
+        not_approver: None,
         missing_scope: None,
         pause: None,
     });

@@ -133,10 +133,10 @@ impl Page {
         push_parts(&mut out, &[(TextStyle::Strong, &*skill), (TextStyle::Muted, &*run.id.0)], look);
         let ended = run.state.is_terminal() || run.state == RunState::Failed;
         let age = clock::age(self.now_ms - run.since_ms);
-        let (state, why) = status::state_and_reason(run, &self.zone);
+        let duration = if ended { format!(" {age} ago") } else { format!(" for {age}") };
+        let (state, why) = status::state_since(run, &self.zone, &duration);
         let state = format!(
-            "{state}{}, {} of {} steps completed",
-            if ended { format!(" {age} ago") } else { format!(" for {age}") },
+            "{state}, {} of {} steps completed",
             run.progress.0,
             run.progress.1
         );
@@ -193,7 +193,7 @@ impl Page {
         }
         self.controls(&mut out, detail);
         self.checkpoints(&mut out, detail);
-        let blocked = detail.sheet.as_ref().is_some_and(|preview| preview.blocked.is_some());
+        let blocked = detail.sheet.as_ref().is_some_and(|preview| preview.approval_obstacle().is_some());
         let mut next = self.caller.next(run);
         next.retain(|(verb, _)| match *verb {
             "approve" => !blocked,
@@ -262,20 +262,22 @@ impl Page {
     /// Renders the worker that executes it, and the one it was taken over from.
     fn worker(&self, out: &mut String, detail: &RunDetail) {
         let run = &detail.run;
+        // Lines after the first continue it.
+        let mut label = "worker";
         if let Some(why) = &detail.elsewhere {
-            self.fact(out, "worker", &safe_text::line(why));
+            self.fact(out, std::mem::take(&mut label), &safe_text::line(why));
         } else if let Some(text) = orphaned_run_reason(run, self.now_ms, clock::age) {
-            self.fact(out, "worker", &text);
+            self.fact(out, std::mem::take(&mut label), &text);
         } else if let Some(RunLease { worker: Some(worker), until_ms, .. }) = &run.lease {
             let left = clock::age(until_ms - self.now_ms);
             let worker = worker.describe();
             let text = format!("{}, lease expires in {left}", safe_text::line(&worker));
-            self.fact(out, "worker", &text);
+            self.fact(out, std::mem::take(&mut label), &text);
         }
         for event in detail.events.iter().filter(|event| event.event.data.get("taken_over_from").is_some()) {
             let at = clock::moment(event.at_ms, &self.zone);
             let text = status::claim(&event.event.kind, &event.event.data).unwrap_or_default();
-            self.fact(out, "", &format!("{at} {text}"));
+            self.fact(out, std::mem::take(&mut label), &format!("{at} {text}"));
         }
     }
 
@@ -416,6 +418,7 @@ mod tests {
     use crate::runs::samples::{NOW_MS, caller, detail};
     use skills_api::{ChangedInput, EarlierAttempt};
     use skills_model::RunState;
+    use skills_store::EventKind;
 
     fn page() -> Page {
         Page {
@@ -441,6 +444,18 @@ mod tests {
         let wide: Vec<&str> =
             text.lines().filter(|line| cells(line) > 80 && !line.contains("skills runs")).collect();
         assert!(wide.is_empty(), "{wide:?}");
+    }
+
+    #[test]
+    fn takeover_of_an_ended_run_is_labeled_as_its_worker() {
+        let mut detail = detail(RunState::Completed);
+        let mut event = detail.events[0].clone();
+        event.event.kind = EventKind::RunClaimed;
+        event.event.data = serde_json::json!({ "worker": "b/1-a/5/9/0", "taken_over_from": "b/1-a/4/8/0", "attempt": 2, "attempts": 6 });
+        detail.events.push(event);
+        let text = page().render(&detail);
+        let line = text.lines().find(|line| line.contains("taken over from")).unwrap();
+        assert!(line.starts_with("  worker  "), "{text}");
     }
 
     #[test]

@@ -60,57 +60,65 @@ pub fn describe(run: &RunRecord, zone: &TimeZone) -> String {
 }
 
 /// Returns its state, and why it failed or was canceled: `failed at sum`, `http 502`.
-pub fn state_and_reason(run: &RunRecord, zone: &TimeZone) -> (String, Option<String>) {
+fn state_and_reason(run: &RunRecord, zone: &TimeZone) -> (String, Option<String>) {
+    state_since(run, zone, "")
+}
+
+/// Like [`state_and_reason`], with the duration of the state: ` for 2 s`, ` 8 m ago`.
+pub fn state_since(run: &RunRecord, zone: &TimeZone, duration: &str) -> (String, Option<String>) {
     match run.state {
-        RunState::Failed => (
-            failed_step(run).map_or_else(|| "failed".to_owned(), |step| format!("failed at {step}")),
-            failure(run),
-        ),
-        RunState::Canceled if run.expired_ms().is_none() => {
-            ("canceled".to_owned(), failure(run).or_else(|| denial(run)))
+        RunState::Failed => {
+            let step = failed_step(run).map(|step| format!(" at {step}")).unwrap_or_default();
+            (format!("failed{step}{duration}"), failure(run))
         }
-        _ => (state_label(run, zone), None),
+        RunState::Canceled if run.expired_ms().is_none() => {
+            (format!("canceled{duration}"), failure(run).or_else(|| denial(run)))
+        }
+        _ => (state_label(run, zone, duration), None),
     }
 }
 
-fn state_label(run: &RunRecord, zone: &TimeZone) -> String {
+fn state_label(run: &RunRecord, zone: &TimeZone, duration: &str) -> String {
     let step = run.step.as_deref().map(|step| safe_text::line(step).into_owned());
     match run.state {
-        RunState::Pending if run.paused => "paused".to_owned(),
-        RunState::Pending => "pending".to_owned(),
+        RunState::Pending if run.paused => format!("paused{duration}"),
+        RunState::Pending => format!("pending{duration}"),
         RunState::Running | RunState::Replaying => {
             let lost = run.lease.as_ref().is_some_and(|lease| lease.holder.is_lost());
             let word = step.filter(|_| run.state == RunState::Running);
             let word = word.map_or_else(|| run.state.to_string(), |step| format!("running {step}"));
+            let word = word + duration;
             let word = if run.paused { format!("{word}, pauses before its next step") } else { word };
             if lost { format!("{word}, but no worker owns it") } else { word }
         }
         RunState::WaitingForHuman | RunState::WaitingForSignal => {
             let waits = match &run.gate {
                 Some(Gate::Human { step, why: ApprovalReason::UnknownOutcome, .. }) => {
-                    format!("{}: outcome unknown", safe_text::line(step))
+                    format!("{}: outcome unknown{duration}", safe_text::line(step))
                 }
                 Some(Gate::Human { step, .. }) => {
                     let is_of_policy = step == BEFORE_FIRST_STEP;
                     let step = safe_text::line(approval_label(step));
+                    let waits = if is_of_policy { "" } else { " is waiting for approval" };
                     match run.approval_progress() {
-                        Some(progress) => format!("{step}: {progress}"),
-                        None if is_of_policy => step.into_owned(),
-                        None => format!("{step} is waiting for approval"),
+                        Some(progress) if duration.is_empty() => format!("{step}: {progress}"),
+                        Some(progress) => format!("{step}{waits}{duration} ({progress})"),
+                        None => format!("{step}{waits}{duration}"),
                     }
                 }
-                Some(Gate::Signal { name, .. }) => format!("waiting for signal {}", safe_text::line(name)),
-                None => run.state.to_string(),
+                Some(Gate::Signal { name, .. }) => {
+                    format!("waiting for signal {}{duration}", safe_text::line(name))
+                }
+                None => format!("{}{duration}", run.state.label()),
             };
             let escalation = run.escalation().map(|text| format!(", {}", safe_text::line(&text)));
             let waits = waits + &escalation.unwrap_or_default();
             if run.paused { format!("{waits}, then paused until resumed") } else { waits }
         }
-        RunState::Completed => "completed".to_owned(),
-        RunState::Failed => "failed".to_owned(),
+        RunState::Completed | RunState::Failed => format!("{}{duration}", run.state.label()),
         RunState::Canceled => match run.expired_ms() {
-            Some(at) => format!("canceled: expired at {}", clock::time_of_day(at, zone)),
-            None => "canceled".to_owned(),
+            Some(at) => format!("canceled{duration}: expired at {}", clock::time_of_day(at, zone)),
+            None => format!("canceled{duration}"),
         },
     }
 }
@@ -193,9 +201,13 @@ pub fn message(error: &Value) -> String {
     safe_text::line(&message.map_or_else(|| error.to_string(), str::to_owned)).into_owned()
 }
 
-pub fn failed_step(run: &RunRecord) -> Option<String> {
-    let named = run.error.as_ref().and_then(|error| error.get("step")).and_then(Value::as_str);
-    named.or(run.step.as_deref()).map(|step| safe_text::line(step).into_owned())
+/// Returns the step at which a run failed; `None` if the failure is that of the run.
+fn failed_step(run: &RunRecord) -> Option<String> {
+    let error = run.error.as_ref()?;
+    let named = error.get("step").and_then(Value::as_str);
+    let at_last = run.expired_ms().is_some() || error.get("lost_workers").is_some();
+    let step = named.or_else(|| run.step.as_deref().filter(|_| at_last))?;
+    Some(safe_text::line(approval_label(step)).into_owned())
 }
 
 /// Returns how a command that executed a run ends, by the state of the run.
@@ -275,11 +287,38 @@ mod tests {
     }
 
     #[test]
+    fn a_failure_of_the_run_names_no_step() {
+        let error =
+            Some(serde_json::json!({ "code": "runtime_error", "message": "all steps completed, but" }));
+        let failed = RunRecord { error, ..record(RunState::Failed) };
+        assert_eq!(describe(&failed, &TimeZone::UTC), "failed: all steps completed, but");
+        let error = Some(serde_json::json!({ "code": "expired", "message": "late", "expired_ms": 62_000 }));
+        let late = RunRecord { error, ..record(RunState::Failed) };
+        assert_eq!(describe(&late, &TimeZone::UTC), "failed at book: late");
+    }
+
+    #[test]
+    fn duration_of_a_partial_approval_follows_the_step() {
+        let mut run = record(RunState::WaitingForHuman);
+        if let Some(Gate::Human { approvals, .. }) = &mut run.gate {
+            approvals.by = vec!["ana".to_owned()];
+            approvals.need = 2;
+        }
+        assert_eq!(describe(&run, &TimeZone::UTC), "book: approved, 1 of 2");
+        let (state, _) = state_since(&run, &TimeZone::UTC, " for 2 s");
+        assert_eq!(state, "book is waiting for approval for 2 s (approved, 1 of 2)");
+    }
+
+    #[test]
     fn expired_and_canceled_runs_are_distinguished() {
         let error = Some(serde_json::json!({ "code": "expired", "message": "in UTC", "expired_ms": 62_000 }));
         let expired = RunRecord { error, ..record(RunState::Canceled) };
         assert_eq!(describe(&expired, &TimeZone::UTC), "canceled: expired at 00:01:02");
         assert_eq!(describe(&record(RunState::Canceled), &TimeZone::UTC), "canceled");
+        assert_eq!(
+            state_since(&expired, &TimeZone::UTC, " 8 m ago").0,
+            "canceled 8 m ago: expired at 00:01:02"
+        );
     }
 
     #[test]

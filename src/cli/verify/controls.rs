@@ -13,6 +13,8 @@ const MAX_ATTEMPTS: u64 = 2_000;
 /// What to do if an invalid request does not return the expected error.
 const FORM: &str =
     "a proxy may respond instead of the service, or the version differs: connect to the service directly";
+/// Why something was not checked without a key.
+const NO_KEY: &str = "no API key: set SKILLS_API_KEY or use --api-key-file";
 /// A body larger than a service accepts, in bytes.
 const TOO_LARGE: usize = (2 << 20) + 1;
 
@@ -47,8 +49,10 @@ async fn keys(probe: &Probe) -> Result<Vec<Check>, Failure> {
         let answer = probe.send(probe.unauthenticated_request("GET", "/v1/skills/list?limit=1")).await?;
         let message = "authentication is required";
         if answer.status == 401 {
-            let why = "no API key: set SKILLS_API_KEY or use --api-key-file";
-            return Ok(vec![Check::new(message, true, ""), Check::not_tried("a valid key is accepted", why)]);
+            return Ok(vec![
+                Check::new(message, true, ""),
+                Check::not_tried("a valid key is accepted", NO_KEY),
+            ]);
         }
         let check = Check::of(
             message,
@@ -141,13 +145,16 @@ async fn refusals(probe: &Probe) -> Result<Vec<Check>, Failure> {
             }
             Err(other) => return Err(other),
         };
+        let name = format!("{what} is answered with {status} {code}");
         let shaped = answer.code().as_deref() == Some(code) && answer.json()["trace_id"].is_string();
         let passes = answer.status == status && shaped;
         let note =
             if passes { String::new() } else { format!("{}: {}", unlike(&answer, status), answer.body) };
-        checks.push(
-            Check::of(format!("{what} is answered with {status} {code}"), &answer, passes, note).or(FORM),
-        );
+        checks.push(if lacks_key(probe, &answer) {
+            Check::not_tried(name, NO_KEY)
+        } else {
+            Check::of(name, &answer, passes, note).or(FORM)
+        });
         if what == "an unknown skill" {
             let entries =
                 answer.json()["trace_id"] == "verify-1" && answer.header("x-trace-id") == Some("verify-1");
@@ -177,6 +184,9 @@ async fn server_files(probe: &Probe) -> Result<Vec<Check>, Failure> {
     const NOT_LISTED: &str = "files of the service's machine are not listed as targets";
     const ADVICE: &str = "every caller can read what the service's account can: update the service";
     let skills = probe.send(probe.request("GET", "/v1/skills/list")).await?;
+    if lacks_key(probe, &skills) {
+        return Ok([READ, NOT_LISTED].map(|check| Check::not_tried(check, NO_KEY)).into());
+    }
     let target = json!("artifact");
     let skills = skills.json();
     let mut takers = skills["skills"].as_array().into_iter().flatten().filter(|skill| {
@@ -251,6 +261,11 @@ async fn limit(probe: &Probe) -> Result<Check, Failure> {
     }
     let check = Check::new(name, false, format!("{policy}, but {} requests were accepted", 2 * quota + 1));
     Ok(check.or("instances that share a limit need one store: give each the same --store"))
+}
+
+/// Returns whether a request was rejected because there is no key to send.
+fn lacks_key(probe: &Probe, answer: &RawResponse) -> bool {
+    answer.status == 401 && !probe.has_key()
 }
 
 /// Describes a status other than the expected one; empty if it is as expected.

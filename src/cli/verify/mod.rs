@@ -18,6 +18,9 @@ use super::output::{TerminalCaps, TextStyle};
 use skills_api::remote::{Address, KEY_VARIABLE, Key};
 use skills_skill::safe_text;
 
+/// The address of `skills serve` without options.
+const DEFAULT_URL: &str = "http://127.0.0.1:8080";
+
 /// `skills verify --json`.
 #[derive(Serialize)]
 struct Report<'a> {
@@ -29,7 +32,11 @@ struct Report<'a> {
 }
 
 pub async fn run(cx: &mut Context, args: &VerifyArgs) -> Result<Exit, Failure> {
-    let address = Address::parse(&args.url)?;
+    let url = match &args.url {
+        Some(url) => url.clone(),
+        None => cx.config()?.connect.unwrap_or_else(|| DEFAULT_URL.to_owned()),
+    };
+    let address = Address::parse(&url)?;
     let key = match (&cx.global.api_key_file, cx.env.get(KEY_VARIABLE)) {
         (Some(file), _) => Some(Key::of_file(file)?),
         (None, Some(value)) => Some(Key::of_variable(KEY_VARIABLE, value)?),

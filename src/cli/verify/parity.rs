@@ -20,7 +20,7 @@ const ADVICE: &str = "the service may use other roots, another config.yaml or ne
 
 pub async fn checks(cx: &mut Context, probe: &Probe) -> Result<Vec<Check>, Failure> {
     probe.admitted().await?;
-    let local = Arc::new(cx.open(CoreParts::Index).await?);
+    let local = Arc::new(cx.open_local(CoreParts::Index).await?);
     let service = Service { core: Arc::clone(&local) as _, sessions: local };
     let caller = Caller::anyone();
     // A service withholds data from some keys: compare with the results for a caller with the same permissions.

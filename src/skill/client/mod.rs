@@ -6,7 +6,7 @@ mod file;
 mod read;
 
 pub use file::{SkillFile, YamlDefect};
-pub use read::{ClientEntry, ParseOutcome, read};
+pub use read::{ClientEntry, ParseOutcome, RuleCodes, read};
 pub use skills_base::text::collapse_whitespace as one_blank;
 
 use std::borrow::Cow;

@@ -2,8 +2,32 @@
 
 use super::file::{Field, Flag, SkillFile, YamlDefect};
 use super::{Escape, Fact, Handling, NameFrom, PeopleOnly, Profile, WHEN_TO_USE, WhiteSpace};
+use crate::lint::rules::{
+    BAD_YAML, BYTE_ORDER_MARK, DESCRIPTION_MISSING, DESCRIPTION_TOO_LONG, DUPLICATE_KEY, LEADING_BLANK_LINES,
+    NAME_INVALID, NAME_MISSING, NAME_SIGNS, NO_CLOSING_FENCE, NO_FRONTMATTER, NO_OPENING_FENCE,
+    NOT_A_MAPPING, NOT_UTF8, UNQUOTED_COLON, UNQUOTED_VALUE, WRONG_TYPE,
+};
 use skills_base::number::grouped;
 use skills_base::text::collapse_whitespace;
+
+/// Codes of the lint rules about one defect.
+pub type RuleCodes = &'static [&'static str];
+
+const NO_TEXT: RuleCodes = &[NOT_UTF8.code];
+const MARKED: RuleCodes = &[BYTE_ORDER_MARK.code];
+const FENCE: RuleCodes = &[NO_OPENING_FENCE.code];
+const UNFENCED: RuleCodes =
+    &[LEADING_BLANK_LINES.code, NO_OPENING_FENCE.code, NO_CLOSING_FENCE.code, NO_FRONTMATTER.code];
+const COLON: RuleCodes = &[UNQUOTED_COLON.code];
+const RESERVED: RuleCodes = &[UNQUOTED_VALUE.code];
+const TWICE: RuleCodes = &[DUPLICATE_KEY.code];
+const INVALID: RuleCodes = &[BAD_YAML.code, NOT_A_MAPPING.code];
+const TYPE: RuleCodes = &[WRONG_TYPE.code];
+const NAMELESS: RuleCodes = &[NAME_MISSING.code];
+const SIGNS: RuleCodes = &[NAME_SIGNS.code, NAME_INVALID.code];
+const LONG_NAME: RuleCodes = &[NAME_INVALID.code];
+const UNDESCRIBED: RuleCodes = &[DESCRIPTION_MISSING.code];
+const LONG_DESCRIPTION: RuleCodes = &[DESCRIPTION_TOO_LONG.code];
 
 /// The entry of a file in a client's list, before the list is shortened.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -19,6 +43,8 @@ pub struct ClientEntry {
     pub other_text: bool,
     /// How the client repaired a defect.
     pub repaired: Option<String>,
+    /// Codes of the lint rules about the defect that the client repairs.
+    pub rules: RuleCodes,
     /// Which behavior of the client is not known.
     pub unknown: Option<String>,
     /// What hides the skill from the model, so that only users can invoke it.
@@ -42,6 +68,8 @@ pub enum ParseOutcome {
         why: String,
         /// The reason, as text that applies to every file with this defect.
         common: String,
+        /// Codes of the lint rules about the reason.
+        rules: RuleCodes,
     },
 }
 
@@ -50,7 +78,7 @@ pub fn read(profile: &Profile, file: &SkillFile, folder: &str) -> ParseOutcome {
     let mut reader = Reader { profile, file, read: ClientEntry::default() };
     match reader.all(folder) {
         Ok(()) => ParseOutcome::Listed(reader.read),
-        Err((why, common)) => ParseOutcome::Dropped { why, common },
+        Err((why, common)) => ParseOutcome::Dropped { why, common, rules: reader.read.rules },
     }
 }
 
@@ -104,7 +132,15 @@ impl Reader<'_> {
     }
 
     /// Applies the client's handling of a defect of this file.
-    fn defect(&mut self, fact: &Fact<Handling>, what: &str) -> Result<Option<Handling>, DropReason> {
+    fn defect(
+        &mut self,
+        fact: &Fact<Handling>,
+        what: &str,
+        rules: RuleCodes,
+    ) -> Result<Option<Handling>, DropReason> {
+        if fact.value() == Some(&Handling::Dropped) || self.read.repaired.is_none() {
+            self.read.rules = rules;
+        }
         match fact.value() {
             Some(Handling::Dropped) => return Err(self.dropped(what)),
             Some(Handling::Repaired(how)) => {
@@ -131,13 +167,13 @@ impl Reader<'_> {
             return Err((why, format!("a SKILL.md of more than {most} bytes")));
         }
         if !file.utf8 {
-            self.defect(&profile.file.not_utf8, "bytes that are not UTF-8")?;
+            self.defect(&profile.file.not_utf8, "bytes that are not UTF-8", NO_TEXT)?;
         }
         if file.byte_order_mark {
-            self.defect(&profile.file.byte_order_mark, "a byte order mark")?;
+            self.defect(&profile.file.byte_order_mark, "a byte order mark", MARKED)?;
         }
         if file.fence_blanks {
-            self.defect(&profile.file.fence_blanks, "spaces after the opening ---")?;
+            self.defect(&profile.file.fence_blanks, "spaces after the opening ---", FENCE)?;
         }
         Ok(())
     }
@@ -146,24 +182,25 @@ impl Reader<'_> {
     fn frontmatter(&mut self) -> Result<bool, DropReason> {
         let (rules, file) = (&self.profile.file, self.file);
         if !file.fenced {
-            self.defect(&rules.no_frontmatter, "no frontmatter at the first line")?;
+            self.defect(&rules.no_frontmatter, "no frontmatter at the first line", UNFENCED)?;
             return Ok(false);
         }
         let mut from_body = false;
         for defect in &file.defects {
-            let (fact, what) = match defect {
-                YamlDefect::UnquotedColon => (&rules.unquoted_colon, "an unquoted `: ` in a value"),
-                YamlDefect::TrailingColon => (&rules.trailing_colon, "a value that ends with a colon"),
+            let (fact, what, codes) = match defect {
+                YamlDefect::UnquotedColon => (&rules.unquoted_colon, "an unquoted `: ` in a value", COLON),
+                YamlDefect::TrailingColon => (&rules.trailing_colon, "a value that ends with a colon", COLON),
                 YamlDefect::TabIndent => {
-                    (&rules.tab_indent, "a tab at the start of a line of the frontmatter")
+                    (&rules.tab_indent, "a tab at the start of a line of the frontmatter", INVALID)
                 }
                 YamlDefect::ReservedStart => {
-                    (&rules.reserved_start, "an unquoted value that starts with a reserved character")
+                    let what = "an unquoted value that starts with a reserved character";
+                    (&rules.reserved_start, what, RESERVED)
                 }
-                YamlDefect::DuplicateKey => (&rules.duplicate_key, "a duplicate key"),
-                YamlDefect::Other => (&rules.bad_yaml, "frontmatter that is not valid YAML"),
+                YamlDefect::DuplicateKey => (&rules.duplicate_key, "a duplicate key", TWICE),
+                YamlDefect::Other => (&rules.bad_yaml, "frontmatter that is not valid YAML", INVALID),
             };
-            from_body |= self.defect(fact, what)? == Some(Handling::FromBody);
+            from_body |= self.defect(fact, what, codes)? == Some(Handling::FromBody);
         }
         Ok(!from_body)
     }
@@ -195,16 +232,18 @@ impl Reader<'_> {
             }
             return Ok(());
         }
-        let (fact, what, text) = match field {
-            Field::Text(text) if !text.trim().is_empty() => (None, "", text),
-            Field::Text(_) => (Some(&rules.empty_name), "an empty name", String::new()),
-            Field::Scalar(text) => (Some(&rules.not_text), "a number or true as name", text),
-            Field::List(text) => (Some(&rules.list), "a list as name", text),
-            Field::Missing | Field::Null(_) => (Some(&rules.missing_name), "no name", String::new()),
+        let (fact, codes, what, text) = match field {
+            Field::Text(text) if !text.trim().is_empty() => (None, NAMELESS, "", text),
+            Field::Text(_) => (Some(&rules.empty_name), NAMELESS, "an empty name", String::new()),
+            Field::Scalar(text) => (Some(&rules.not_text), TYPE, "a number or true as name", text),
+            Field::List(text) => (Some(&rules.list), TYPE, "a list as name", text),
+            Field::Missing | Field::Null(_) => {
+                (Some(&rules.missing_name), NAMELESS, "no name", String::new())
+            }
         };
         let mut from_folder = text.is_empty() && fact.is_none_or(|fact| fact.value().is_none());
         if let Some(fact) = fact {
-            from_folder |= self.defect(fact, what)? == Some(Handling::FromFolder);
+            from_folder |= self.defect(fact, what, codes)? == Some(Handling::FromFolder);
         }
         let text = if from_folder { folder.to_owned() } else { text };
         let mut name = match rules.white_space.value() {
@@ -218,6 +257,7 @@ impl Reader<'_> {
                 sign.is_ascii_alphanumeric() || signs.only.as_deref().is_none_or(|only| only.contains(sign))
             };
             if !name.chars().all(allowed) || name.chars().any(|sign| signs.never.contains(sign)) {
+                self.read.rules = SIGNS;
                 let why = format!("{} drops a name with unsupported characters", self.profile.name);
                 return Err((why.clone(), why));
             }
@@ -225,6 +265,7 @@ impl Reader<'_> {
             if let Some(longest) = signs.longest
                 && length > longest as usize
             {
+                self.read.rules = LONG_NAME;
                 let why = format!("its name has {length} characters; the maximum is {longest}");
                 return Err((why, format!("a name of more than {longest} characters")));
             }
@@ -235,21 +276,23 @@ impl Reader<'_> {
 
     fn description(&mut self, field: Field, with_frontmatter: bool) -> Result<(), DropReason> {
         let rules = &self.profile.file;
-        let (fact, what, text) = match field {
-            Field::Text(text) if !text.trim().is_empty() => (None, "", text),
-            Field::Text(text) => (Some(&rules.empty_description), "an empty description", text),
-            Field::Scalar(text) => (Some(&rules.not_text), "a number or true as description", text),
-            Field::List(text) => (Some(&rules.list), "a list as description", text),
+        let (fact, codes, what, text) = match field {
+            Field::Text(text) if !text.trim().is_empty() => (None, UNDESCRIBED, "", text),
+            Field::Text(text) => (Some(&rules.empty_description), UNDESCRIBED, "an empty description", text),
+            Field::Scalar(text) => (Some(&rules.not_text), TYPE, "a number or true as description", text),
+            Field::List(text) => (Some(&rules.list), TYPE, "a list as description", text),
             Field::Null(text) if text.is_empty() => {
-                (Some(&rules.missing_description), "no description", text)
+                (Some(&rules.missing_description), UNDESCRIBED, "no description", text)
             }
-            Field::Null(text) => (Some(&rules.null_description), "null as description", text),
-            Field::Missing if !with_frontmatter => (None, "", String::new()),
-            Field::Missing => (Some(&rules.missing_description), "no description", String::new()),
+            Field::Null(text) => (Some(&rules.null_description), UNDESCRIBED, "null as description", text),
+            Field::Missing if !with_frontmatter => (None, UNDESCRIBED, "", String::new()),
+            Field::Missing => {
+                (Some(&rules.missing_description), UNDESCRIBED, "no description", String::new())
+            }
         };
         let mut from_body = !with_frontmatter;
         if let Some(fact) = fact {
-            let handling = self.defect(fact, what)?;
+            let handling = self.defect(fact, what, codes)?;
             from_body |= handling == Some(Handling::FromBody) || handling.is_none() && text.trim().is_empty();
         }
         self.read.other_text = from_body;
@@ -284,6 +327,7 @@ impl Reader<'_> {
             match &long.cut {
                 _ if length <= most => {}
                 None => {
+                    self.read.rules = LONG_DESCRIPTION;
                     let (length, most) = (grouped(length as u64), grouped(most as u64));
                     let why = format!("its description has {length} characters; the maximum is {most}");
                     return Err((why, format!("a description of more than {most} characters")));

@@ -22,6 +22,11 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// Returns what to do, without the explanation.
+    pub fn action(&self) -> &'static str {
+        crate::finding::action(self.help)
+    }
+
     /// Returns whether a comment in the file may ignore it. A bundle must not hide what a user should know before
     /// trusting it.
     pub fn can_be_ignored(&self) -> bool {

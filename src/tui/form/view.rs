@@ -186,7 +186,8 @@ fn help_text(entry: &Entry, empty: bool) -> Option<String> {
     let takes = entry.field.default.is_some() && matches!(entry.control, Control::Text(_)) && empty;
     let takes = takes.then(|| "Press Right to edit the default.".to_owned());
     let described = entry.field.description.as_deref().map(shown);
-    let texts: Vec<String> = described.into_iter().chain(takes).collect();
+    // A long description is cut off at its end.
+    let texts: Vec<String> = takes.into_iter().chain(described).collect();
     (!texts.is_empty()).then(|| texts.join(" "))
 }
 

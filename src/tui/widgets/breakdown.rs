@@ -109,6 +109,23 @@ fn rule_text(breakdown: &Breakdown, row: usize, painter: &Painter<'_>) -> String
     texts.join(&format!(" {} ", painter.glyphs.dot))
 }
 
+/// Breaks the rules of a row between two of them, into at most `max` lines.
+fn rule_lines(rules: &str, width: u16, max: usize, painter: &Painter<'_>) -> Vec<String> {
+    let dot = format!(" {} ", painter.glyphs.dot);
+    let mut lines: Vec<String> = Vec::new();
+    for rule in rules.split(&dot) {
+        let is_last = lines.len() >= max;
+        let fits = |line: &String| is_last || cells(line) + cells(&dot) + cells(rule) <= width;
+        if lines.last().is_some_and(fits) {
+            let line = lines.pop().unwrap_or_default();
+            lines.push(format!("{line}{dot}{rule}"));
+        } else {
+            lines.push(rule.to_owned());
+        }
+    }
+    lines.iter().map(|line| cut_end(line, width, painter.glyphs.ellipsis).into_owned()).collect()
+}
+
 /// Returns the largest row sum, with a minimum so that noise does not fill a bar.
 pub fn row_scale(rows: &[Row]) -> f64 {
     rows.iter().map(|r| r.sum).fold(0.6, f64::max)
@@ -152,17 +169,19 @@ pub fn full(painter: &mut Painter<'_>, area: Rect, breakdown: &Breakdown, total:
         mark: None,
     };
     y += 1;
+    let mut spare = usize::from(area.height.saturating_sub(3)).saturating_sub(rows.len());
     for row in &rows {
         painter.put(area.x, y, &cut_end(&row.label, word, painter.glyphs.ellipsis), Role::Text, word);
+        let mut further = 0;
         if let Some(rules) = &row.rules {
-            let available = ends[3].saturating_sub(area.x + cells(&row.label) + 2);
-            painter.put(
-                area.x + cells(&row.label) + 2,
-                y,
-                &cut_end(rules, available, painter.glyphs.ellipsis),
-                Role::Muted,
-                available,
-            );
+            let x = area.x + cells(&row.label) + 2;
+            let available = ends[3].saturating_sub(x);
+            let lines = rule_lines(rules, available, spare + 1, painter);
+            for (line, y) in lines.iter().zip(y..) {
+                painter.put(x, y, line, Role::Muted, available);
+            }
+            further = lines.len().saturating_sub(1);
+            spare -= further;
         } else {
             for (signal, value) in row.by_signal[..4].iter().enumerate() {
                 number(painter, ends[signal], y, *value, Role::Text);
@@ -170,7 +189,7 @@ pub fn full(painter: &mut Painter<'_>, area: Rect, breakdown: &Breakdown, total:
         }
         number(painter, ends[4], y, row.sum, Role::Strong);
         stacked(painter, place(y), &row.by_signal);
-        y += 1;
+        y += 1 + further as u16;
     }
     painter.run(area.x, y, painter.glyphs.rule, area.width, Role::Rule);
     y += 1;

@@ -61,6 +61,16 @@ async fn checks_without_scope_are_skipped_with_the_scope_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn checks_without_a_key_are_skipped() {
+    let (test_server, _) = keyed().await;
+    let (code, report) = verify(&test_server, "controls", None).await;
+    assert_eq!((code, of(&report, "fails")), (0, Vec::new()), "{report}");
+    let untried = of(&report, "not_tried");
+    let of_key = untried.iter().filter(|check| check["note"].as_str().unwrap().starts_with("no API key"));
+    assert!(of_key.count() > 5, "{report}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn exhausted_rate_limit_delays_checks_without_failures() {
     let place = TestHome::new();
     let core = place.open_with(CoreParts::Index).await;

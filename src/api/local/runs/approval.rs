@@ -1,19 +1,21 @@
 //! The pending approval of a waiting run, compared with what it would do now: a script that was edited since requires
 //! approval of its current content, and what cannot be executed cannot be approved.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::json;
+use strum::IntoEnumIterator as _;
 use tokio::sync::OnceCell;
 
 use super::runtime::{CapabilityServices, LaunchPlaces, RunRuntime};
 use super::{Permissions, decision_preview, identity};
-use crate::operations::OS_ACCOUNT;
+use crate::operations::{OS_ACCOUNT, Scope};
 use crate::{Code, DecisionPreview, Error};
 use skills_config::{Config, quoted};
 use skills_model::{ApprovalReason, Choice, Command, Decision, Gate, Verdict};
 use skills_registry::Registry;
-use skills_registry::policy::RequiredApprovals;
+use skills_registry::policy::{Approver, RequiredApprovals};
 use skills_runs::{PendingGate, Plan};
 use skills_skill::contract::Capability;
 use skills_store::{ClockReading, RunId, RunRecord, StoreError};
@@ -212,11 +214,13 @@ impl Approvals {
         }
         let (approvals, runtime) = (Arc::clone(self), Arc::clone(runtime));
         crate::work::run_blocking(move || {
+            let name = approver.0.clone();
             let preview = decision_preview::preview(&run, &plan, at.as_ref(), &runtime.engine, approver);
             let Some(mut preview) = preview else { return Ok(None) };
             let capability = plan.capability(&preview.capability).map(Arc::as_ref);
-            preview.why =
-                with_approvals(preview.why, &run, &approvals.permissions.required_approvals(&run, &plan)?);
+            let required = approvals.permissions.required_approvals(&run, &plan)?;
+            preview.why = with_approvals(preview.why, &run, &required);
+            preview.not_approver = not_approver(&run, &required, &name);
             if let Some(blocker) = approvals.find_blocker(&runtime, &run, &plan, capability) {
                 let public = blocker.reason.as_ref().and_then(|reason| reason.get("message")?.as_str());
                 preview.blocked_public = public.map(str::to_owned);
@@ -256,10 +260,22 @@ fn with_approvals(why: String, run: &RunRecord, required: &RequiredApprovals) ->
     }
     if required.not_by_starter {
         let starters: Vec<&str> = run.starters().collect();
-        let what = if starters.len() > 1 { "who started it or changed its inputs" } else { "who started it" };
-        parts.push(format!("not {}, {what}", starters.join(" or ")));
+        let what = if starters.len() > 1 { " or changed its inputs" } else { "" };
+        parts.push(format!("not by {}, who started the run{what}", starters.join(" or ")));
     }
-    let waited_s = u64::try_from((ClockReading::now().wall_ms - run.since_ms) / 1_000).unwrap_or(0);
-    parts.extend(required.approvers(waited_s).map(|names| format!("by {} only", names.join(", "))));
+    parts.extend(required.approvers(waited_s(run)).map(|names| format!("only by {}", names.join(", "))));
     parts.join("; ")
+}
+
+/// Returns how long the gate of a run has waited, in seconds.
+pub(super) fn waited_s(run: &RunRecord) -> u64 {
+    u64::try_from((ClockReading::now().wall_ms - run.since_ms) / 1_000).unwrap_or(0)
+}
+
+/// Returns why the account of this process, with the default name of an approver, may not approve.
+fn not_approver(run: &RunRecord, required: &RequiredApprovals, name: &str) -> Option<String> {
+    let account = identity::account();
+    let scopes: BTreeSet<String> = Scope::iter().map(|scope| scope.to_string()).collect();
+    let approver = Approver { names: &[account.as_str(), name], scopes: &scopes };
+    required.refuses(approver, run.starters(), waited_s(run))
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use strum::IntoEnumIterator as _;
 
+use super::approval::waited_s;
 use super::lease_holder::with_holder;
 use super::runtime::{RunRuntime, RunStore};
 use super::workers::{OwnWorkers, returned, watched_run};
@@ -21,8 +22,7 @@ use skills_registry::policy::{Approver, RequiredApprovals};
 use skills_runs::{Plan, check_inputs, check_outputs};
 use skills_skill::safe_text;
 use skills_store::{
-    ClockReading, CommandEffect, CommandOutcome, DecisionRecord, RecordedDecision, RunId, RunRecord, Store,
-    StoreError,
+    CommandEffect, CommandOutcome, DecisionRecord, RecordedDecision, RunId, RunRecord, Store, StoreError,
 };
 
 /// Maximum time for which an applied command waits to be answered with a complete run.
@@ -236,9 +236,8 @@ impl Commands {
             Some(principal) => principal.scopes.iter().map(ToString::to_string).collect(),
             None => Scope::iter().map(|scope| scope.to_string()).collect(),
         };
-        let waited_s = u64::try_from((ClockReading::now().wall_ms - run.since_ms) / 1_000).unwrap_or(0);
         let approver = Approver { names: &names, scopes: &scopes };
-        let Some(why) = required.refuses(approver, run.starters(), waited_s) else { return Ok(()) };
+        let Some(why) = required.refuses(approver, run.starters(), waited_s(run)) else { return Ok(()) };
         let message = format!("not approved: {why}");
         Err(Error { reason: Some(json!({ "approvals": required })), ..Error::new(Code::Forbidden, message) })
     }

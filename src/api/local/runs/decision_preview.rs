@@ -64,6 +64,7 @@ pub(super) fn preview(
         },
         blocked: None,
         blocked_public: None,
+        not_approver: None,
         missing_scope: None,
         pause: None,
     })

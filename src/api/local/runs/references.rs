@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::runtime::{RunRuntime, RunStore};
 use super::{find, tasks, transcripts};
+use crate::local_files::{FILE_FORMS, STORED_FORMS};
 use crate::operations::remove_details;
 use crate::{Code, Error, LocalFiles, SessionAccess, content, names};
 use skills_base::number::byte_size;
@@ -259,12 +260,8 @@ pub(super) fn forms(kind: AttachTarget, local_files: Option<&LocalFiles>) -> &'s
     match kind {
         AttachTarget::Run => "expected the id of a run",
         AttachTarget::Output => "expected RUN/STEP, or RUN for all outputs of a run",
-        AttachTarget::Artifact if local_files.is_some() => {
-            "expected artifact:DIGEST, skill:ID/RELATIVE/PATH or the path of a file"
-        }
-        AttachTarget::Artifact => {
-            "expected artifact:DIGEST or skill:ID/RELATIVE/PATH; POST /v1/artifacts stores content"
-        }
+        AttachTarget::Artifact if local_files.is_some() => FILE_FORMS,
+        AttachTarget::Artifact => STORED_FORMS,
         AttachTarget::Task => "expected task:ID",
         AttachTarget::Transcript => "expected session:ID",
     }

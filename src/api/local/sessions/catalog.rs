@@ -51,6 +51,15 @@ pub(in crate::local) fn profile(id: &str) -> Result<&'static Profile, Error> {
     })
 }
 
+/// Like [`profile`], where [`PLAIN`] is accepted, too: the error names it.
+pub(super) fn profile_or_plain(id: &str) -> Result<&'static Profile, Error> {
+    profile(id).map_err(|error| {
+        let is_list = error.message.contains("expected one of: ");
+        let message = if is_list { format!("{}, {PLAIN}", error.message) } else { error.message.clone() };
+        Error { message, ..error }
+    })
+}
+
 /// Skills that are not listed, by reason, in the order of the first occurrence.
 #[derive(Default)]
 struct OmittedSkills {
@@ -331,7 +340,7 @@ impl ClientLists {
     pub(super) fn budget_view(&self, client: Option<&str>, window: Option<u32>) -> Result<BudgetView, Error> {
         let window = window.unwrap_or(Settings::default().window);
         let client = client.filter(|id| *id != PLAIN);
-        let profile = client.map(profile).transpose()?;
+        let profile = client.map(profile_or_plain).transpose()?;
         let key = self.budget_key(client, window)?;
         let seen = self.listed(&key, profile);
         let (name, source) = profile.map_or_else(

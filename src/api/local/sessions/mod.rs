@@ -235,7 +235,7 @@ impl LocalSessions {
         let named = |text: String| if text.is_empty() { None } else { Some(text) };
         if let Some(client) = client.map(|id| named(id).filter(|id| id != catalog::PLAIN)) {
             if let Some(id) = &client {
-                catalog::profile(id)?;
+                catalog::profile_or_plain(id)?;
             }
             settings.client = client;
         }

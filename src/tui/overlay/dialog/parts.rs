@@ -157,7 +157,13 @@ pub fn buttons(
     focused: Option<usize>,
 ) -> Vec<Rect> {
     let keys = all.iter().map(|button| painter.key(button.action, contexts).map(|key| format!("  {key}")));
-    let keys: Vec<String> = keys.map(Option::unwrap_or_default).collect();
+    let mut keys: Vec<String> = keys.map(Option::unwrap_or_default).collect();
+    let labels: u16 = all.iter().map(|button| cells(&button.label)).sum();
+    let least = labels + keys.iter().map(|key| cells(key)).sum::<u16>() + 2 * all.len() as u16;
+    // The gap after the first button may be one cell, and none follows the last one.
+    if least > row.width + 3 {
+        keys.iter_mut().for_each(String::clear);
+    }
     let text = |at: usize, air: &str| format!("{air}{}{}{air}", all[at].label, keys[at]);
     let width = |air: &str| (0..all.len()).map(|at| cells(&text(at, air)) + 2).sum::<u16>();
     let air = ["   ", "  ", " ", ""].into_iter().find(|air| width(air) <= row.width).unwrap_or("");

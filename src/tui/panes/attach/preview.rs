@@ -23,6 +23,8 @@ use skills_skill::EffectMode;
 const ROOMY: u16 = 28;
 /// Minimum number of rows of the content.
 const CONTENT_LEAST: usize = 3;
+/// Maximum number of rows of the note of a check; the panel scrolls.
+const MAX_NOTE_ROWS: usize = 24;
 
 /// A row of the preview.
 enum Row {
@@ -297,7 +299,7 @@ impl Preview {
             let is_open = is_open && check.check == AttachCheck::Target;
             let passed = check.passed.filter(|_| !is_open);
             let check = AttachCheckResult { passed, ..check.clone() };
-            head.extend(check_lines(&check, (width, roomy), cx).into_iter().map(Row::Line));
+            head.extend(check_lines(&check, width, cx).into_iter().map(Row::Line));
         }
         let mut foot: Vec<Row> = Vec::new();
         foot.extend(blank());
@@ -345,7 +347,7 @@ impl Preview {
     }
 }
 
-fn check_lines(check: &AttachCheckResult, (width, roomy): (u16, bool), cx: &Draw<'_>) -> Vec<RichLine> {
+fn check_lines(check: &AttachCheckResult, width: u16, cx: &Draw<'_>) -> Vec<RichLine> {
     let (sign, role) = match check.passed {
         Some(true) => (cx.glyphs.ok, Role::Success),
         Some(false) => (cx.glyphs.bad, Role::Danger),
@@ -356,10 +358,8 @@ fn check_lines(check: &AttachCheckResult, (width, roomy): (u16, bool), cx: &Draw
     let column = 19.max(cells(name) + 2).min(width / 2).max(cells(name) + 1);
     let pad = " ".repeat(usize::from(column.saturating_sub(cells(name))));
     let note_role = if check.passed == Some(false) { Role::Text } else { Role::Muted };
-    let rows = if roomy || check.passed != Some(true) { 6 } else { 2 };
-    let note = shown(&check.note);
-    let note =
-        wrap_to(&[Seg::new(note, note_role)], width.saturating_sub(column + 2), rows, cx.glyphs.ellipsis);
+    let note = [Seg::new(shown(&check.note), note_role)];
+    let note = wrap_to(&note, width.saturating_sub(column + 2), MAX_NOTE_ROWS, cx.glyphs.ellipsis);
     let mut out = Vec::new();
     let head = vec![
         Seg::new(format!("{sign} "), role),

@@ -153,7 +153,8 @@ impl Skills {
             ),
             (
                 "To make a skill attachable, set `invocation: attach` (or `both`) and `attach_targets: \
-                    [run, output]` under metadata.classification in its SKILL.md."
+                    [run, output]` under metadata.classification in its SKILL.md, and add a contract \
+                    (skill.yaml)."
                     .to_owned(),
                 Role::Muted,
             ),

@@ -351,7 +351,11 @@ fn draw_decision(view: &ProposalView, band: Rect, painter: &mut Painter<'_>) {
     let available = band.width.saturating_sub(5);
     painter.put(x, band.y, painter.glyphs.waiting, Role::Waiting, 1);
     painter.put(x + 2, band.y, "Approve or deny", Role::Strong, available);
-    let keys = [("a", "approve"), ("d", "deny"), ("t", "edit as draft")];
+    let failed = view.blocking_check();
+    let mut keys = vec![("d", "deny")];
+    if failed.is_none() {
+        keys = vec![("a", "approve"), ("d", "deny"), ("t", "edit as draft")];
+    }
     let mut end = band.right().saturating_sub(2);
     for (key, label) in keys.iter().rev() {
         let start = painter.right(end, band.y, label, Role::Muted);
@@ -361,10 +365,6 @@ fn draw_decision(view: &ProposalView, band: Rect, painter: &mut Painter<'_>) {
     let label_end = x + 9;
     let value = available.saturating_sub(9);
     let path = exact(&view.location.display().to_string());
-    let failed = view.checks.iter().find(|check| {
-        check.result == CheckResult::Fail
-            && matches!(check.check, ProposalCheckKind::Unchanged | ProposalCheckKind::Writable)
-    });
     painter.put(x + 2, band.y + 1, "writes", Role::Muted, available);
     painter.put(
         label_end + 1,

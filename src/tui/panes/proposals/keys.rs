@@ -59,19 +59,19 @@ impl Pane for Proposals {
             ProposalState::Denied,
             ProposalState::RolledBack,
         ];
-        let draft = needs(&any, "").or_else(|| {
-            let same = self.view_of_selected().is_some_and(|view| {
-                view.description.is_none() || view.description == view.current_description
-            });
-            same.then(|| "this proposal does not change the description".to_owned())
-        });
+        let blocked = || {
+            let failed = self.view_of_selected()?.blocking_check()?;
+            Some(shown(&failed.evidence))
+        };
+        let approved = waiting.clone().or_else(blocked);
+        let draft = needs(&any, "").or_else(|| self.view_of_selected().and_then(|view| no_draft(view)));
         let open = if self.focus == Focus::Detail { "complete diff" } else { "open" };
         let form = if self.text.unified { "split" } else { "unified" };
         let nothing = state.is_none().then(|| "no proposal is selected".to_owned());
         let narrow =
             (!self.text.fits_split()).then(|| "the window is too narrow for a split diff".to_owned());
         vec![
-            command(Action::Approve, "approve", waiting.clone(), true),
+            command(Action::Approve, "approve", approved, true),
             command(Action::Deny, "deny", waiting, true),
             command(Action::TakeDraft, "edit as draft", draft, true),
             command(Action::Open, open, nothing.clone(), true),
@@ -243,6 +243,20 @@ impl Proposals {
         let skill = self.catalog.as_ref()?.by_id(view.summary.skill_id.as_str())?;
         let proposed = view.description.clone();
         Some(Effect::EditDescription(DescriptionEdit { proposed, ..DescriptionEdit::of(skill, None) }))
+    }
+}
+
+/// Returns why the description of a proposal cannot be edited as a draft.
+fn no_draft(view: &ProposalView) -> Option<String> {
+    match &view.description {
+        None => {
+            let failed = view.blocking_check().map(|check| shown(&check.evidence));
+            Some(failed.unwrap_or_else(|| "the file has changed since; propose the change again".to_owned()))
+        }
+        same if *same == view.current_description => {
+            Some("this proposal does not change the description".to_owned())
+        }
+        Some(_) => None,
     }
 }
 

@@ -285,7 +285,10 @@ pub(super) fn waiting_lines(
         return;
     };
     let does = if preview.capability.is_empty() { &preview.headline } else { &preview.capability };
-    row("calls", vec![Seg::new(cut(does), Role::Text)]);
+    // The approval before the first step is one of the run, not of a call.
+    if step.is_some() {
+        row("calls", vec![Seg::new(cut(does), Role::Text)]);
+    }
     if let Value::Object(inputs) = &preview.inputs {
         for (name, value) in inputs.iter().take(4) {
             let label = cut_end(&exact(name), 8, glyphs.ellipsis).into_owned();

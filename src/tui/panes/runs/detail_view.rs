@@ -214,7 +214,8 @@ fn state_lines(state: &DetailState, record: &RunRecord, making: &RowContext<'_>)
         Seg::new(shown(&record.started_by), Role::Text),
     ];
     let (through, all) = record.progress;
-    let place = if Group::of(record) == Group::Ended {
+    let is_between = through >= all || record.step.as_deref() == Some(BEFORE_FIRST_STEP);
+    let place = if Group::of(record) == Group::Ended || is_between {
         format!("{through} of {all} steps {dot} trace ")
     } else {
         format!("step {} of {all} {dot} trace ", (through + 1).min(all))

@@ -27,6 +27,8 @@ use skills_store::RunRecord;
 
 /// Maximum number of rows that explain why a part of the list is missing.
 const ERROR_ROWS: u16 = 4;
+/// Maximum number of rows of the problem of a filter.
+const MAX_PROBLEM_ROWS: usize = 5;
 
 /// Columns of a row: the first cell and the width of each, 0 if there is no space for it.
 struct Columns {
@@ -141,8 +143,16 @@ fn draw_above(list: &mut RunList, focus: Focus, area: Rect, buf: &mut Buffer, cx
             let mut painter = Painter::new(buf, cx);
             let role = if wrong { Role::Danger } else { Role::Muted };
             let available = area.width.saturating_sub(4);
-            painter.put(area.x + 3, y, &cut_end(&hint, available, painter.glyphs.ellipsis), role, available);
-            y += 1;
+            let ellipsis = painter.glyphs.ellipsis;
+            if wrong && area.height >= 12 {
+                for line in wrap_to(&[Seg::new(hint, role)], available, MAX_PROBLEM_ROWS, ellipsis) {
+                    painter.line(area.x + 3, y, &line, available);
+                    y += 1;
+                }
+            } else {
+                painter.put(area.x + 3, y, &cut_end(&hint, available, ellipsis), role, available);
+                y += 1;
+            }
         }
     }
     if let Some(outage) = &list.runs.outage {

@@ -41,9 +41,9 @@ pub(super) fn draw(composed: &ComposedView, area: Rect, painter: &mut Painter<'_
         let at = painter.put_cut(area.x + 4, y, &head, Role::Warning, available);
         let left = area.right().saturating_sub(at + 1);
         let why = shown(&why);
-        // Without the setting that hides them, if that would be cut.
-        let is_long = why.starts_with("user-only: ") && cells(&why) > left;
-        painter.put_cut(at, y, if is_long { "user-only" } else { &why }, Role::Muted, left);
+        // Without the setting or the folder, if that would be cut.
+        let short = why.split_once(": ").filter(|_| cells(&why) > left).map_or(&*why, |(short, _)| short);
+        painter.put_cut(at, y, short, Role::Muted, left);
         y += 1;
     }
     y
@@ -54,7 +54,7 @@ pub(super) fn draw(composed: &ComposedView, area: Rect, painter: &mut Painter<'_
 fn counts(made: BudgetResult, not_listed: &[HiddenSkills]) -> Vec<(usize, String, String)> {
     let bound = [
         (made.omitted, "omitted", "budget exhausted"),
-        (made.name_only, "name only", "over budget or by settings"),
+        (made.name_only, "name only", "budget or settings"),
         (made.shortened, "truncated", "over budget"),
         (made.beyond, "over budget", "truncation not published"),
         (made.other_text, "other text", "in place of the description"),
@@ -79,6 +79,14 @@ fn fitting(rows: &[(usize, String, String)], most: usize, commands: &CommandLine
     first.iter().map(row).chain([more]).collect()
 }
 
+/// Returns a unit for display in little space.
+pub(super) fn unit_label(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Tokens => "tok",
+        Unit::Characters => "chars",
+    }
+}
+
 /// Formats the fill level, from the longest form to the shortest.
 fn filled(fill: &Fill, warn: &str) -> Vec<String> {
     let Some(limit) = fill.limit else {
@@ -87,7 +95,7 @@ fn filled(fill: &Fill, warn: &str) -> Vec<String> {
         }
         return vec!["budget: unknown".to_owned(), "no limit".to_owned()];
     };
-    let unit = if fill.unit == Unit::Tokens { "tok" } else { "chars" };
+    let unit = unit_label(fill.unit);
     let (used, of) = (count(fill.used), count(limit));
     let share = if limit == 0 { 0.0 } else { fill.used as f64 / limit as f64 * 100.0 };
     let mark = if fill.used > limit { format!("{warn} ") } else { String::new() };

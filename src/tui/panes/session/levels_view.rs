@@ -3,6 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+use super::budget_view::unit_label;
 use super::context::ModelContext;
 use super::state::SessionState;
 use crate::glyphs::Glyphs;
@@ -127,7 +128,7 @@ fn listed_as(state: &SessionState, skill: &str, glyphs: &Glyphs) -> CatalogCost 
         && let Some(limit) = fill.limit
     {
         facts.push("counted by the client:".to_owned());
-        facts.push(format!("{} of {} {}", count(fill.used), count(limit), fill.unit));
+        facts.push(format!("{} of {} {}", count(fill.used), count(limit), unit_label(fill.unit)));
     }
     CatalogCost { entry, missing, facts }
 }

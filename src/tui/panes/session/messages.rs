@@ -23,7 +23,10 @@ impl SessionPane {
             Message::Detail(_, Ok(detail)) => return self.state.choose_file(detail).into_iter().collect(),
             Message::Detail(_, Err(error)) => {
                 self.state.choosing = None;
-                return vec![Effect::ErrorNotice("the skill's files".to_owned(), error.message.clone())];
+                return vec![Effect::ErrorNotice(
+                    "the skill's files cannot be listed".to_owned(),
+                    error.message.clone(),
+                )];
             }
             Message::Picked(kind, value) => return self.state.picked(*kind, value),
             Message::SavedDraft(dialog, typed) => self.state.typed.keep(dialog, typed),

@@ -261,7 +261,9 @@ impl SessionState {
                         return Vec::new();
                     }
                 }
-                vec![Effect::ErrorNotice("the session".to_owned(), error.message.clone())]
+                let what =
+                    if self.session.is_some() { "the session is unchanged" } else { "no session was opened" };
+                vec![Effect::ErrorNotice(what.to_owned(), error.message.clone())]
             }
             SessionResponse::Tool(tool, answer, _) => {
                 let mut effects = self.refresh(tab);
@@ -286,7 +288,10 @@ impl SessionState {
             SessionResponse::Composed(_, Ok(_)) => self.composed_once(),
             SessionResponse::Composed(_, Err(error)) => {
                 (self.composing, self.overlapped) = (0, false);
-                vec![Effect::ErrorNotice("the next call".to_owned(), error.message.clone())]
+                vec![Effect::ErrorNotice(
+                    "the next call cannot be composed".to_owned(),
+                    error.message.clone(),
+                )]
             }
             SessionResponse::Exported(api, Ok(payload)) => {
                 let text = serde_json::to_string_pretty(&payload.body).unwrap_or_default();
@@ -309,7 +314,7 @@ impl SessionState {
                 vec![Effect::Toast(format!("wrote {}", shown(&path.display().to_string())))]
             }
             SessionResponse::Written(Err(why)) => {
-                vec![Effect::ErrorNotice("the export".to_owned(), why.clone())]
+                vec![Effect::ErrorNotice("nothing was exported".to_owned(), why.clone())]
             }
             SessionResponse::Levels(_, Ok(levels)) => {
                 self.levels = Some(Arc::clone(levels));
@@ -317,7 +322,8 @@ impl SessionState {
             }
             SessionResponse::Levels(skill, Err(error)) => {
                 (self.choosing, self.no_levels) = (None, Some((skill.clone(), error.message.clone())));
-                vec![Effect::ErrorNotice("the session".to_owned(), error.message.clone())]
+                let what = format!("the levels of {} cannot be read", shown(skill));
+                vec![Effect::ErrorNotice(what, error.message.clone())]
             }
             // Browse requested the one, and polling handles the other.
             SessionResponse::Budget(..) | SessionResponse::Looked(..) => Vec::new(),
@@ -326,11 +332,14 @@ impl SessionState {
                 let current = self.session.as_ref().and_then(|session| session.settings.agent.as_deref());
                 vec![choosers::agents(agents, current)]
             }
-            SessionResponse::Exported(_, Err(error))
-            | SessionResponse::Exports(_, Err(error), _)
-            | SessionResponse::Listed(Err(error))
-            | SessionResponse::Agents(Err(error)) => {
-                vec![Effect::ErrorNotice("the session".to_owned(), error.message.clone())]
+            SessionResponse::Exported(_, Err(error)) | SessionResponse::Exports(_, Err(error), _) => {
+                vec![Effect::ErrorNotice("nothing was exported".to_owned(), error.message.clone())]
+            }
+            SessionResponse::Listed(Err(error)) => {
+                vec![Effect::ErrorNotice("sessions cannot be listed".to_owned(), error.message.clone())]
+            }
+            SessionResponse::Agents(Err(error)) => {
+                vec![Effect::ErrorNotice("agents cannot be listed".to_owned(), error.message.clone())]
             }
         }
     }

@@ -139,7 +139,7 @@ impl Gates {
         if self.all[0].preview.outcome_unknown {
             out.push(Button::danger(Action::FailStep, format!("Fail{count}")));
             out.push(Button::new(Action::SkipStep, format!("Skip{count}")));
-            out.push(Button::new(Action::MarkCompleted, "Happened"));
+            out.push(Button::new(Action::MarkCompleted, "Mark completed"));
             if !blocked {
                 out.push(Button::new(Action::RunAgain, format!("Run again{count}")));
             }
