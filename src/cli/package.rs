@@ -16,7 +16,7 @@ pub async fn prepare(cx: &mut Context, args: &PackagePrepareArgs) -> Result<Exit
     let path = cx.cwd.join(&args.skill);
     // A folder requires no catalog; a name does.
     let bundle: PathBuf = if path.is_dir() {
-        path.canonicalize().map_err(|error| Failure::file(&path, &error))?
+        skills_base::files::canonicalize(&path).map_err(|error| Failure::file(&path, &error))?
     } else {
         cx.open(CoreParts::Catalog).await?.resolve(&args.skill)?.real_folder().to_owned()
     };
