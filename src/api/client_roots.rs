@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use super::AssumedFolder;
+use skills_base::files::canonicalize;
 use skills_base::number::grouped;
 use skills_config::Config;
 use skills_registry::{Catalog, Root, RootOrigin, RootState};
@@ -122,7 +123,7 @@ fn own_places(profile: &Profile, config: &Config) -> Vec<ClientFolder> {
 
 /// Returns whether a folder is one in which a client searches skills, or below one.
 pub fn is_searched(folder: &Path, config: &Config) -> bool {
-    let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    let real = canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     let mut places = profiles().iter().flat_map(|profile| own_places(profile, config));
     places.any(|place| folder.starts_with(&place.path) || real.starts_with(place.real_path()))
 }
@@ -130,7 +131,7 @@ pub fn is_searched(folder: &Path, config: &Config) -> bool {
 impl ClientFolder {
     /// Resolves a folder, one of the profile's or another one.
     pub fn new(path: PathBuf, scope: Scope, profile: &Profile, folder: Option<&Folder>) -> Self {
-        let real = fs::canonicalize(&path).ok().filter(|real| real.is_dir());
+        let real = canonicalize(&path).ok().filter(|real| real.is_dir());
         let links = folder.and_then(|folder| folder.links).or(profile.links.value().copied());
         let everywhere = profile.reading.value().into_iter().flat_map(|reading| &reading.skips);
         let skips = everywhere.chain(folder.into_iter().flat_map(|folder| &folder.skips)).cloned().collect();
@@ -179,7 +180,7 @@ impl ClientFolder {
     /// Returns the skill files behind a link to a folder below this one, whether the client finds them or not. All
     /// links share the maximum number of folders, and each target is scanned once.
     pub fn files_behind(&self, link: &Path, scanned: &mut ScannedLinks) -> Vec<FoundSkillFile> {
-        let (Some(root), Ok(real)) = (&self.real, fs::canonicalize(link)) else { return Vec::new() };
+        let (Some(root), Ok(real)) = (&self.real, canonicalize(link)) else { return Vec::new() };
         if scanned.folders >= MAX_LINKED_FOLDERS || !scanned.targets.insert(real.clone()) {
             return Vec::new();
         }
@@ -417,7 +418,7 @@ impl Walk<'_> {
         let file = folder.join(SKILL_FILE);
         let Ok(kind) = fs::symlink_metadata(&file) else { return false };
         let real = if kind.is_symlink() {
-            let target = fs::canonicalize(&file).ok();
+            let target = canonicalize(&file).ok();
             let follows = match self.links {
                 Some(Links::All) => true,
                 Some(Links::Inside) => target.as_ref().is_some_and(|target| target.starts_with(self.root)),
@@ -450,7 +451,7 @@ impl Walk<'_> {
             if kind.is_dir() {
                 folders.push((entry.path(), real.join(&name)));
             } else if kind.is_symlink()
-                && let Ok(target) = fs::canonicalize(entry.path())
+                && let Ok(target) = canonicalize(&entry.path())
                 && target.is_dir()
             {
                 let follows = match self.links {

@@ -204,7 +204,7 @@ impl ClientSettings {
                     Ok(below) => home.join(below),
                     Err(_) => file.parent().unwrap_or(home).join(path),
                 };
-                Selector::File(path.canonicalize().unwrap_or(path))
+                Selector::File(files::canonicalize(&path).unwrap_or(path))
             }
             selector => selector,
         };
@@ -338,7 +338,7 @@ fn matches(pattern: &str, name: &str) -> bool {
 
 /// Reads a settings file of limited size; `None` if there is none.
 fn read_text(file: &Path) -> Result<Option<String>, String> {
-    let real = match file.canonicalize() {
+    let real = match files::canonicalize(file) {
         Ok(real) => real,
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(None);

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::golden::{GoldenQuery, invalid};
 use super::{Code, Error};
-use skills_base::files::Folder;
+use skills_base::files::{Folder, canonicalize};
 use skills_discovery::{
     self, Advice, Baseline, Case, ChangedQuery, ComparedQueries, Document, EvalOptions, EvalReport, Expect,
     GoldenError, Outcome, Policy, Regression, RequestError, Router, golden_yaml, queries_jsonl, skill_evals,
@@ -198,8 +198,8 @@ pub fn golden_files(catalog: &Catalog, own: Option<&Path>) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = roots.map(|root| root.path.join(GOLDEN)).collect();
     if let Some(own) = own {
         // A project may itself be a root.
-        let real = own.canonicalize().ok();
-        let is_own = |file: &PathBuf| file == own || (real.is_some() && file.canonicalize().ok() == real);
+        let real = canonicalize(own).ok();
+        let is_own = |file: &PathBuf| file == own || (real.is_some() && canonicalize(file).ok() == real);
         if !files.iter().any(is_own) {
             files.push(own.to_owned());
         }

@@ -167,11 +167,15 @@ pub fn git_roots(catalog: &Catalog) -> Vec<GitRoot> {
 impl GitRoot {
     /// Returns the folder if it is in a work tree.
     fn of(folder: &Path) -> Option<Self> {
-        let real = folder.canonicalize().ok()?;
+        let real = skills_base::files::canonicalize(folder).ok()?;
         let mut command = git(&real);
         command.args(["rev-parse", "--show-toplevel"]);
         let top = PathBuf::from(output(command, "rev-parse").ok()?.trim_end_matches('\n'));
-        let inside = real.strip_prefix(top.canonicalize().ok()?).ok()?.to_str()?.replace('\\', "/");
+        let inside = real
+            .strip_prefix(skills_base::files::canonicalize(&top).ok()?)
+            .ok()?
+            .to_str()?
+            .replace('\\', "/");
         Some(Self { top, prefix: inside, folder: folder.to_owned() })
     }
 

@@ -379,8 +379,11 @@ pub fn files(paths: &[PathBuf]) -> LintReport {
 /// `environment` also checks commands and environment variables of this machine.
 pub fn files_in_place(paths: &[PathBuf], catalog: &Catalog, environment: bool) -> LintReport {
     let with_machine = |neighbors| Neighbors { machine: environment.then(Machine::of_process), ..neighbors };
-    let is_below = |root: &Path, path: &Path| path.canonicalize().is_ok_and(|real| real.starts_with(root));
-    let roots: Vec<PathBuf> = catalog.roots.iter().filter_map(|root| root.path.canonicalize().ok()).collect();
+    let is_below = |root: &Path, path: &Path| {
+        skills_base::files::canonicalize(path).is_ok_and(|real| real.starts_with(root))
+    };
+    let roots: Vec<PathBuf> =
+        catalog.roots.iter().filter_map(|root| skills_base::files::canonicalize(&root.path).ok()).collect();
     let (below, others): (Vec<PathBuf>, Vec<PathBuf>) =
         paths.iter().cloned().partition(|path| roots.iter().any(|root| is_below(root, path)));
     report_of(&below, Some(&with_machine(Neighbors::of(catalog, below.len()))))

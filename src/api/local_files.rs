@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Code, Error, TargetChoice, content};
-use skills_base::files::Folder;
+use skills_base::files::{Folder, canonicalize};
 use skills_base::number::byte_size;
 use skills_config::expand;
 
@@ -52,7 +52,7 @@ impl LocalFiles {
         let path = expand(reference, &self.cwd, &self.home);
         let folders = std::iter::once(&self.cwd).chain(roots);
         // The user may name a folder by its real path or by a link to it.
-        let inside = folders.flat_map(|folder| [Some(folder.clone()), folder.canonicalize().ok()]).flatten();
+        let inside = folders.flat_map(|folder| [Some(folder.clone()), canonicalize(folder).ok()]).flatten();
         let found = inside.into_iter().find_map(|folder| {
             let name = path.strip_prefix(&folder).ok()?.to_str()?.to_owned();
             Some((folder, name))

@@ -335,8 +335,7 @@ fn indented(lines: impl IntoIterator<Item = String>, indent: &str, line_end: &st
 /// # Errors
 /// Returns an error if the file has changed, or cannot be written.
 pub fn replace_file(location: &Path, read: &[u8], write: &[u8]) -> Result<(), WriteError> {
-    let real = location
-        .canonicalize()
+    let real = files::canonicalize(location)
         .map_err(|error| WriteError::Io(format!("{}: {error}", location.display())))?;
     replace_real_file(&real, read, write)
 }

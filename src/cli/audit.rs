@@ -2,10 +2,12 @@
 
 use std::fmt::Write as _;
 
+use serde_json::Value;
+
 use super::Context;
 use super::args::AuditAction;
 use super::failure::{Exit, Failure};
-use super::output::{TerminalCaps, TextStyle, counted, grouped};
+use super::output::{HANGING, TerminalCaps, TextStyle, cells, counted, grouped};
 use skills_api::{AuditFilter, AuditReport, CoreParts};
 use skills_base::audit::Line;
 use skills_skill::safe_text;
@@ -127,19 +129,70 @@ fn verified(report: &AuditReport, look: TerminalCaps) -> String {
 }
 
 fn shown(line: &Line, look: TerminalCaps) -> String {
-    let by = line.by.as_deref().map(|by| format!(" by {}", safe_text::line(by))).unwrap_or_default();
-    let fields = line.data.iter().chain(&line.detail);
-    let fields: Vec<String> = fields
+    let by = line.by.as_deref().map(|by| format!(" by {}", field(by))).unwrap_or_default();
+    let fields: Vec<String> = (line.data.iter().chain(&line.detail))
         .map(|(name, value)| {
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            format!("{}={}", safe_text::line(name), safe_text::line(&value))
+            let value =
+                value.as_str().map_or_else(|| safe_text::line(&value.to_string()).into_owned(), field);
+            format!("{}={value}", field(name))
         })
         .collect();
-    format!(
-        "{:>6}  {}  {}{by}  {}\n",
-        line.seq,
-        TextStyle::Muted.paint(&safe_text::line(&line.at), look.color),
-        TextStyle::Strong.paint(&safe_text::line(&line.kind), look.color),
-        TextStyle::Muted.paint(&fields.join(" "), look.color)
-    )
+    let fields = fields.join(" ");
+    let (at, kind) = (safe_text::line(&line.at), safe_text::line(&line.kind));
+    let width = cells(&format!("{:>6}  {at}  {kind}{by}  {fields}", line.seq));
+    let muted = |text: &str| TextStyle::Muted.paint(text, look.color);
+    let mut out = format!("{:>6}  {}  {}", line.seq, muted(&at), TextStyle::Strong.paint(&kind, look.color));
+    if width <= look.text_width(usize::MAX) {
+        let _ = writeln!(out, "{by}  {}", muted(&fields));
+        return out;
+    }
+    out.push('\n');
+    for part in [by.trim_start(), &fields].into_iter().filter(|part| !part.is_empty()) {
+        for row in look.rows(HANGING, HANGING, part) {
+            let _ = writeln!(out, "{}", muted(&row));
+        }
+    }
+    out
+}
+
+/// Returns a text of a row as it is, or in quotes if it could be taken for several fields.
+fn field(text: &str) -> String {
+    let is_plain = |c: char| !c.is_whitespace() && !matches!(c, '=' | '"');
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return safe_text::line(text).into_owned();
+    }
+    safe_text::line(&Value::from(text).to_string()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn entry(to: &str) -> Line {
+        Line {
+            seq: 7,
+            at: "2026-11-30T11:09:28.515Z".to_owned(),
+            kind: "run.assigned".to_owned(),
+            by: Some("eve".to_owned()),
+            data: json!({ "bytes": 1, "to": to }).as_object().cloned().unwrap_or_default(),
+            detail: serde_json::Map::new(),
+            prev: String::new(),
+        }
+    }
+
+    #[test]
+    fn no_value_imitates_a_field_or_an_entry() {
+        let look = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
+        let head = "     7  2026-11-30T11:09:28.515Z  run.assigned";
+        assert_eq!(shown(&entry("kim"), look), format!("{head} by eve  bytes=1 to=kim\n"));
+        let forged = shown(&entry("kim step=s"), look);
+        assert_eq!(forged, format!("{head} by eve  bytes=1 to=\"kim step=s\"\n"));
+        let forged = format!("kim{}     8  2026-11-30T11:09:29.000Z  run.approved by boss", " ".repeat(80));
+        let text = shown(&entry(&forged), look);
+        assert!(text.starts_with(&format!("{head}\n{HANGING}by eve\n{HANGING}bytes=1 to=\"kim")), "{text}");
+        assert!(text.lines().all(|row| cells(row) <= 80), "{text}");
+        assert!(text.lines().skip(1).all(|row| row.starts_with(HANGING)), "{text}");
+    }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::Context;
 use super::args::BisectArgs;
 use super::failure::{Exit, Failure};
-use super::output::{TerminalCaps, TextStyle, counted};
+use super::output::{HANGING, TerminalCaps, TextStyle, counted};
 use skills_api::{BisectJob, Bisection, WinnerChange};
 use skills_discovery::{Fit, Hit};
 use skills_skill::{SkillId, safe_text};
@@ -48,13 +48,11 @@ fn render(found: &Bisection, look: TerminalCaps) -> String {
     let id = change.commit.get(..SHORT_ID).unwrap_or(&change.commit);
     let day = jiff::Timestamp::from_millisecond(change.at_ms).ok();
     let day = day.map(|day| day.strftime("%Y-%m-%d").to_string()).unwrap_or_default();
-    let _ = writeln!(
-        out,
-        "{} {day} {}: {}",
-        TextStyle::Strong.paint(id, look.color),
-        safe_text::line(&change.author),
-        safe_text::line(&change.subject)
-    );
+    let head = format!("{} ", TextStyle::Strong.paint(id, look.color));
+    let text = format!("{day} {}: {}", safe_text::line(&change.author), safe_text::line(&change.subject));
+    for row in look.rows(&head, HANGING, &text) {
+        let _ = writeln!(out, "{row}");
+    }
     let first = |hit: Option<&Hit>| name(hit.map(|hit| &hit.skill_id));
     let _ = writeln!(
         out,

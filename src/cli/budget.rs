@@ -7,7 +7,7 @@ use super::args::{AgentsAction, AgentsArgs, BudgetAction, BudgetArgs};
 use super::dialog::{clean, sentences};
 use super::failure::{Exit, Failure};
 use super::output::{
-    TerminalCaps, TextStyle, cells, counted, estimate_sign, fit, grouped, tokens, wrap, wrap_after,
+    HANGING, TerminalCaps, TextStyle, cells, counted, estimate_sign, fit, grouped, tokens, wrap, wrap_after,
 };
 use serde_json::json;
 use skills_api::{AssumedFolder, BudgetView, Code, CoreParts, Error, call_order, instead_of_description};
@@ -349,9 +349,12 @@ pub async fn agents(cx: &mut Context, args: &AgentsArgs) -> Result<Exit, Failure
                 let project = if view.of_project { OF_PROJECT } else { "" };
                 let id = safe_text::line(&view.agent.id);
                 let gap = " ".repeat(width + 2 - cells(&id));
-                cx.out.line(format!("{id}{gap}{}{project}", safe_text::line(skills)))?;
-                for problem in &view.problems {
-                    cx.out.line(format!("  ! {}", safe_text::line(problem)))?;
+                let text = format!("{id}{gap}{}{project}", safe_text::line(skills));
+                let look = cx.out.look;
+                let problems = view.problems.iter();
+                let problems = problems.flat_map(|why| look.rows("  ! ", HANGING, &safe_text::line(why)));
+                for row in look.rows("", HANGING, &text).into_iter().chain(problems) {
+                    cx.out.line(row)?;
                 }
             }
         }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::Context;
 use super::args::GovernanceArgs;
 use super::failure::{Exit, Failure, warn};
-use super::output::{TerminalCaps, TextStyle, counted, fit, wrap_after};
+use super::output::{HANGING, TerminalCaps, TextStyle, counted, fit, wrap_after};
 use super::runs::invocation;
 use skills_api::{CoreParts, GovernanceFilter, GovernanceList, GovernedSkill};
 use skills_authoring::governance::QualityState;
@@ -56,14 +56,20 @@ fn format_skill(skill: &GovernedSkill, look: TerminalCaps) -> String {
         text_style(skill.state).paint(&skill.state.to_string(), look.color)
     );
     let (passed, lacks) = if look.unicode { ("✓", "·") } else { ("+", "-") };
+    let push = |out: &mut String, style: TextStyle, sign: &str, text: &str| {
+        let head = format!("  {} ", style.paint(sign, look.color));
+        for row in look.rows(&head, HANGING, &safe_text::line(text)) {
+            let _ = writeln!(out, "{row}");
+        }
+    };
     for reason in &skill.reasons {
-        let _ = writeln!(out, "  {} {}", TextStyle::Good.paint(passed, look.color), safe_text::line(reason));
+        push(&mut out, TextStyle::Good, passed, reason);
     }
     if !skill.next.is_empty() {
         let _ = writeln!(out, "{}", TextStyle::Muted.paint("missing for the next state:", look.color));
     }
     for missing in &skill.next {
-        let _ = writeln!(out, "  {} {}", TextStyle::Warn.paint(lacks, look.color), safe_text::line(missing));
+        push(&mut out, TextStyle::Warn, lacks, missing);
     }
     out
 }

@@ -3,11 +3,11 @@
 
 pub use skills_base::duration::elapsed_micros;
 pub use skills_base::number::{byte_size, counted, grouped, inflected};
+pub use skills_skill::text_width::cells;
 use std::io::{self, BufWriter, IsTerminal, Write};
 
 use serde::Serialize;
 use unicode_segmentation::UnicodeSegmentation;
-use unicode_width::UnicodeWidthStr;
 
 use super::args::Global;
 use super::links::Hyperlinks;
@@ -267,11 +267,6 @@ impl Out {
     }
 }
 
-/// Returns the number of cells that a text occupies on a terminal.
-pub fn cells(text: &str) -> usize {
-    UnicodeWidthStr::width(text)
-}
-
 /// Truncates the text to at most `width` cells, with an ellipsis.
 pub fn cut(text: &str, width: usize, unicode: bool) -> String {
     if cells(text) <= width {
@@ -519,6 +514,14 @@ mod tests {
             assert_eq!(look.at_most(10).rows("+ ", "+ ", &forged), [format!("+ {forged}")]);
         }
         assert_eq!(screen.labeled().labeled().rows("+ ", "+ ", &forged), screen.rows("+ ", "+ ", &forged));
+    }
+
+    #[test]
+    fn ligatures_do_not_hide_that_a_row_is_too_long() {
+        let screen = TerminalCaps { color: false, unicode: true, width: 40, terminal: true };
+        let forged = format!("{}  iban    DE00 ALICE", "\u{644}\u{627}".repeat(8));
+        let rows = screen.rows("  about   ", HANGING, &forged);
+        assert!(rows.len() > 1 && rows.iter().all(|row| row.chars().count() <= 40), "{rows:?}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::Context;
 use super::args::{PackagePrepareArgs, PackageValidateArgs};
 use super::failure::{Exit, Failure};
 use super::finding;
-use super::output::{TerminalCaps, TextStyle, byte_size, counted};
+use super::output::{HANGING, TerminalCaps, TextStyle, byte_size, counted};
 use skills_api::{CoreParts, PackageJob, PackageReport};
 use skills_skill::safe_text;
 
@@ -16,7 +16,7 @@ pub async fn prepare(cx: &mut Context, args: &PackagePrepareArgs) -> Result<Exit
     let path = cx.cwd.join(&args.skill);
     // A folder requires no catalog; a name does.
     let bundle: PathBuf = if path.is_dir() {
-        path.canonicalize().map_err(|error| Failure::file(&path, &error))?
+        skills_base::files::canonicalize(&path).map_err(|error| Failure::file(&path, &error))?
     } else {
         cx.open(CoreParts::Catalog).await?.resolve(&args.skill)?.real_folder().to_owned()
     };
@@ -61,25 +61,23 @@ fn render(
     for found in &report.lint {
         out += &finding::render(&found.finding, look);
     }
+    let push = |out: &mut String, head: &str, text: &str| {
+        for row in look.rows(head, HANGING, text) {
+            let _ = writeln!(out, "{row}");
+        }
+    };
     for found in &report.findings {
         let path = found.path.as_ref().map(|path| format!("{}: ", safe_text::line(path))).unwrap_or_default();
-        let _ = writeln!(
-            out,
-            "  {} {path}{} ({})",
-            TextStyle::Bad.paint("error:", look.color),
-            safe_text::line(&found.message),
-            safe_text::line(&found.code)
-        );
+        let head = format!("  {} ", TextStyle::Bad.paint("error:", look.color));
+        let text = format!("{path}{} ({})", safe_text::line(&found.message), safe_text::line(&found.code));
+        push(&mut out, &head, &text);
     }
     for path in &report.left_out {
-        let _ = writeln!(
-            out,
-            "  {}",
-            TextStyle::Muted.paint(&format!("excluded: {}", safe_text::line(path)), look.color)
-        );
+        let head = format!("  {} ", TextStyle::Muted.paint("excluded:", look.color));
+        push(&mut out, &head, &safe_text::line(path));
     }
     for line in &report.runs {
-        let _ = writeln!(out, "  includes {}", safe_text::line(line));
+        push(&mut out, "  includes ", &safe_text::line(line));
     }
     let id = report
         .skill_id

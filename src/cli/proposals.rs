@@ -219,8 +219,10 @@ fn render_list(list: &ProposalList, now_ms: i64, look: TerminalCaps) -> String {
         );
     }
     for damaged in &list.damaged {
-        let _ =
-            writeln!(out, "{} {}", TextStyle::Warn.paint("warning:", look.color), safe_text::line(damaged));
+        let head = format!("{} ", TextStyle::Warn.paint("warning:", look.color));
+        for row in look.rows(&head, HANGING, &safe_text::line(damaged)) {
+            let _ = writeln!(out, "{row}");
+        }
     }
     if !list.proposals.is_empty() {
         let _ = writeln!(out, "\n{}, {} waiting", counted(list.total, "proposal"), list.waiting);

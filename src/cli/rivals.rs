@@ -6,7 +6,7 @@ use std::path::Path;
 use super::Context;
 use super::args::{CollisionsArgs, FailOn, RivalsArgs};
 use super::failure::{Exit, Failure};
-use super::output::{TerminalCaps, TextStyle, counted, cut};
+use super::output::{HANGING, TerminalCaps, TextStyle, counted, cut};
 use skills_api::{CollisionBaseline, CollisionFilter, CollisionReport, CoreParts, SkillRivals};
 use skills_discovery::{
     AdviceKind, Cluster, Collision, CollisionMap, GroupKind, PairAdvice, PairReport, PairSide, ProbedClause,
@@ -407,7 +407,9 @@ fn pair_text(pair: &PairReport, plain: bool, look: TerminalCaps) -> String {
             .collect::<Vec<_>>()
             .join(", ");
         let separable_note = format!("wins {} of {} requests", side.separable_kept, side.separable);
-        let _ = writeln!(out, "  only in {letter}: {terms}; {separable_note}");
+        for row in look.rows("  ", HANGING, &format!("only in {letter}: {terms}; {separable_note}")) {
+            let _ = writeln!(out, "{row}");
+        }
         if let Some(clause) = &side.separating_clause {
             let _ = writeln!(
                 out,
@@ -452,7 +454,10 @@ fn advice_text(out: &mut String, advice: &PairAdvice, plain: bool, look: Termina
     );
     if advice.is_best {
         for text in &advice.texts {
-            let _ = writeln!(out, "    {}: {}", name(&text.skill_id), safe_text::line(&text.description));
+            let text = format!("{}: {}", name(&text.skill_id), safe_text::line(&text.description));
+            for row in look.rows("    ", HANGING, &text) {
+                let _ = writeln!(out, "{row}");
+            }
         }
         if let Some(removed) = &advice.removed {
             let _ = writeln!(out, "    {} is removed", name(removed));

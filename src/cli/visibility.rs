@@ -7,7 +7,7 @@ use super::Context;
 use super::args::VisibilityArgs;
 use super::dialog::{clean, sentences};
 use super::failure::{Exit, Failure};
-use super::output::{TerminalCaps, TextStyle, cells, counted, wrap};
+use super::output::{TerminalCaps, TextStyle, cells, counted, push_parts, wrap};
 use skills_api::{
     CoreParts, Visibility, VisibilityCell, VisibilityReport, VisibilityRequest, VisibilityRow, visibility,
 };
@@ -198,7 +198,8 @@ fn render_one(report: &VisibilityReport, row: &VisibilityRow, look: TerminalCaps
     let strong = |text: &str| TextStyle::Strong.paint(text, look.color);
     let muted = |text: &str| TextStyle::Muted.paint(text, look.color);
     let location = safe_text::line(&row.location.display().to_string()).into_owned();
-    let _ = writeln!(out, "{}  {}", strong(&safe_text::name(row.skill_id.as_str())), muted(&location));
+    let id = safe_text::name(row.skill_id.as_str());
+    push_parts(&mut out, &[(TextStyle::Strong, &*id), (TextStyle::Muted, &*location)], look);
     if row.cells.iter().any(|cell| cell.assumed) {
         let _ = write!(out, "\n{}", super::list::notes(&report.notes(), look).trim_end_matches('\n'));
         out.push('\n');

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use super::ConfigError;
-use skills_base::private_files;
+use skills_base::{files, private_files};
 
 const NAME: &str = "skill-workbench";
 
@@ -145,7 +145,7 @@ pub fn expand(path: &str, base: &Path, home: &Path) -> PathBuf {
 
 /// Returns the path without symbolic links, or the path itself if it cannot be resolved.
 pub fn real_path(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+    files::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Returns the display form of a path: `./…` below the working directory, `~/…` below the home folder, otherwise the

@@ -9,7 +9,7 @@ use std::path::Path;
 use super::tree::{ScannedRoot, Tree};
 use super::walk::{main_file, passes_skipped};
 use super::{RootOrigin, RootState};
-use skills_base::files::{MAX_DEPTH, open_regular};
+use skills_base::files::{MAX_DEPTH, canonicalize, open_regular};
 use skills_base::number::counted;
 use skills_skill::lint::rules;
 use skills_skill::{Finding, RefusalReason, RejectedBundle, SkillId, is_main_file};
@@ -123,7 +123,7 @@ pub(super) fn misnamed(tree: &Tree, root: usize) -> Vec<RejectedBundle> {
         let path = entry.path();
         let is_root = |path: &Path| tree.roots.iter().any(|root| root.spec.path == path);
         // On file systems that ignore case, both names are one folder.
-        let is_same = || real.is_some() && path.canonicalize().ok() == *real;
+        let is_same = || real.is_some() && canonicalize(&path).ok() == *real;
         if name == expected || simplified(&name) != simplified(expected) || is_root(&path) || is_same() {
             continue;
         }

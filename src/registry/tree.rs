@@ -19,6 +19,7 @@ use super::folder_state::{KnownFolders, RACY, ReadFolder};
 use super::ordered_path::OrderedPath;
 use super::roots::RootSpec;
 use super::walk::{self, Siblings, WalkEntry, main_file, passes_skipped};
+use skills_base::files::canonicalize;
 use skills_base::paths::escaped;
 use skills_skill::lint::rules;
 use skills_skill::{
@@ -260,7 +261,7 @@ impl Tree {
         let followed: BTreeSet<PathBuf> = followed.map(|(_, to)| to.clone()).collect();
         let mut walked: BTreeSet<PathBuf> = BTreeSet::new();
         while let Some(start) = starts.pop() {
-            let Ok(real) = start.canonicalize() else { continue };
+            let Ok(real) = canonicalize(&start) else { continue };
             if !self.contains(&real) {
                 self.apply(ScanReport::Seen(root, WalkEntry::Leaves(start, real)));
                 continue;
@@ -331,7 +332,7 @@ impl Tree {
             self.refused_links.remove(&key);
         }
         let Some(main) = main_file(folder) else { return };
-        let Ok(real) = main.canonicalize() else { return };
+        let Ok(real) = canonicalize(&main) else { return };
         if !self.contains(&real) {
             self.apply(ScanReport::Seen(root, WalkEntry::Leaves(main, real)));
         } else if let Some(record) = read(main, real, None) {
@@ -375,7 +376,7 @@ fn is_below(real: &Path, top: &Path) -> bool {
 
 /// Determines the state of a root on disk.
 pub(super) fn probe_root(spec: RootSpec) -> ScannedRoot {
-    let real = spec.path.canonicalize();
+    let real = canonicalize(&spec.path);
     let (state, real) = match real {
         Ok(real) if !real.is_dir() => (RootState::Unreadable("it is a file, not a folder".to_owned()), None),
         Ok(real) => match fs::read_dir(&real) {

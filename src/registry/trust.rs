@@ -19,6 +19,7 @@ use strum::Display;
 use self::digest::CachedDigest;
 use self::file::Pins;
 use super::shipped;
+use skills_base::files::canonicalize;
 use skills_base::sync::MutexExt as _;
 use skills_config::{Config, operands, real_path};
 
@@ -252,7 +253,7 @@ impl Trust {
         if read.is_empty() {
             return Vec::new();
         }
-        let pins = self.pins().ok().zip(place.canonicalize().ok());
+        let pins = self.pins().ok().zip(canonicalize(place).ok());
         let pin = pins.as_ref().and_then(|(pins, real)| pins.get(real));
         let is_pinned = |path: &String, digest: &String| {
             let Some(file) = pin.and_then(|pin| pin.files.get(path)) else { return false };
@@ -269,7 +270,7 @@ impl Trust {
     /// Computes the digests of all files of a place in their current state.
     pub fn compute_digest(&self, place: &Path) -> Result<BundleDigest, TrustError> {
         let io = |source| TrustError::Io { file: place.to_owned(), source };
-        let real = place.canonicalize().map_err(io)?;
+        let real = canonicalize(place).map_err(io)?;
         self.measured(&real).map_err(|why| TrustError::Unpinnable { place: place.to_owned(), why })
     }
 
@@ -285,7 +286,7 @@ impl Trust {
                 return Err(TrustError::Moved { place: place.clone() });
             }
             let io = |source| TrustError::Io { file: place.clone(), source };
-            let path = place.canonicalize().map_err(io)?;
+            let path = canonicalize(place).map_err(io)?;
             pins.push(Pin { path, digest: now.digest, at: at.to_owned(), files: now.files });
         }
         self.change(|all| {
@@ -297,7 +298,7 @@ impl Trust {
     /// Revokes the pins of a folder and of everything below it; returns their folders.
     pub fn revoke(&self, place: &Path) -> Result<Vec<PathBuf>, TrustError> {
         // A deleted folder can still be revoked, by its path as listed.
-        let real = place.canonicalize().unwrap_or_else(|_| place.to_owned());
+        let real = canonicalize(place).unwrap_or_else(|_| place.to_owned());
         self.change(|all| {
             let gone: Vec<PathBuf> = all.keys().filter(|path| path.starts_with(&real)).cloned().collect();
             for path in &gone {
@@ -357,7 +358,7 @@ impl Trust {
 /// Computes the digests of a folder without a trust state, for packages.
 pub fn measure_bundle(place: &Path) -> Result<BundleDigest, TrustError> {
     let io = |source| TrustError::Io { file: place.to_owned(), source };
-    let real = place.canonicalize().map_err(io)?;
+    let real = canonicalize(place).map_err(io)?;
     let measured = digest::measure(&real, None, SystemTime::now());
     measured
         .map(CachedDigest::into_measured)

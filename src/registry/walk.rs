@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::folder_state::{self, FolderState, KnownFolders, ReadFolder};
 use super::tree::Scan;
-use skills_base::files::MAX_DEPTH;
+use skills_base::files::{MAX_COMPONENTS, MAX_DEPTH, canonicalize};
 use skills_base::sync::MutexExt as _;
 use skills_skill::is_main_file;
 
@@ -280,17 +280,14 @@ impl Drop for Batch<'_> {
     }
 }
 
-/// Maximum number of components of the path of a link and of its target, and of the path that both lead to.
-const MAX_LINK_COMPONENTS: usize = 128;
-
 /// Classifies a link; returns `None` if it is broken, has too many components, or leads to any other file.
 pub(super) fn link(path: &Path, fences: &[PathBuf]) -> Option<WalkEntry> {
     let target = fs::read_link(path).ok()?;
-    if path.components().count() + target.components().count() > MAX_LINK_COMPONENTS {
+    if path.components().count() + target.components().count() > MAX_COMPONENTS {
         return None;
     }
     // Further links may lead deeper.
-    let real = canonicalize(path).ok().filter(|real| real.components().count() <= MAX_LINK_COMPONENTS)?;
+    let real = canonicalize(path).ok().filter(|real| real.components().count() <= MAX_COMPONENTS)?;
     let inside = fences.iter().any(|fence| real.starts_with(fence));
     let (at, folder) = (path.to_owned(), real.is_dir());
     let main = path.file_name().and_then(|name| name.to_str()).is_some_and(is_main_file);
@@ -304,25 +301,6 @@ pub(super) fn link(path: &Path, fences: &[PathBuf]) -> Option<WalkEntry> {
         (false, false) if main => Some(WalkEntry::Leaves(at, real)),
         (false, _) => None,
     }
-}
-
-/// Resolves a path like [`Path::canonicalize`], which takes time in proportion to the square of the number of components;
-/// Linux resolves it in linear time.
-pub(super) fn canonicalize(path: &Path) -> io::Result<PathBuf> {
-    #[cfg(target_os = "linux")]
-    {
-        use std::os::fd::AsRawFd as _;
-
-        use rustix::fs::{Mode, OFlags, open};
-
-        let file = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-        match fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())) {
-            // Without /proc.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            real => return real,
-        }
-    }
-    path.canonicalize()
 }
 
 /// Returns whether a path below a root leads through a skipped folder.
@@ -486,7 +464,7 @@ mod tests {
         use std::os::unix::fs::symlink;
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
-        let deep = ["d"; MAX_LINK_COMPONENTS].join("/");
+        let deep = ["d"; MAX_COMPONENTS].join("/");
         for folder in [deep.as_str(), "l"] {
             fs::create_dir_all(root.join(folder)).unwrap();
         }
@@ -494,21 +472,5 @@ mod tests {
         symlink("../m", root.join("l/k")).unwrap();
         symlink("../l", root.join("l/near")).unwrap();
         assert_eq!(seen(root), ["link l/near l"]);
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn paths_resolve_like_the_operating_system() {
-        use std::os::unix::fs::symlink;
-        let dir = tempfile::tempdir().unwrap();
-        let root = dir.path();
-        write(root, "a/b/SKILL.md");
-        symlink("a/b", root.join("c")).unwrap();
-        symlink("c/../../c/SKILL.md", root.join("e")).unwrap();
-        symlink("nowhere", root.join("broken")).unwrap();
-        for name in ["", "a/b", "c", "c/SKILL.md", "e", "broken", "none"] {
-            let path = root.join(name);
-            assert_eq!(canonicalize(&path).ok(), path.canonicalize().ok(), "{name}");
-        }
     }
 }

@@ -71,7 +71,7 @@ impl Watch {
             if root.real.is_none()
                 && let Some(above) = root.spec.path.ancestors().find(|dir| dir.is_dir())
             {
-                let real = above.canonicalize().unwrap_or_else(|_| above.to_owned());
+                let real = skills_base::files::canonicalize(above).unwrap_or_else(|_| above.to_owned());
                 requested.entry(real).or_insert_with(|| (index, above.into()));
             }
         }

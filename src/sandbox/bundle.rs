@@ -13,7 +13,7 @@ use std::time::SystemTime;
 
 use sha2::{Digest as _, Sha256};
 
-use skills_base::files::{FileStamp, MAX_DEPTH, open_folder};
+use skills_base::files::{FileStamp, MAX_DEPTH, canonicalize, open_folder};
 use skills_base::sync::MutexExt as _;
 use skills_base::{hex, paths};
 
@@ -48,12 +48,12 @@ pub fn locate(root: &Path, follow_links: bool, script: &Path) -> Result<ScriptLo
     if !normalized.starts_with("scripts") || normalized.components().count() < 2 {
         return Err(refused("it is not below `scripts/`"));
     }
-    let real = root.canonicalize().map_err(|source| SandboxError::io("opening the bundle", root, source))?;
+    let real = canonicalize(root).map_err(|source| SandboxError::io("opening the bundle", root, source))?;
     if !follow_links && real != root {
         return Err(SandboxError::Escapes { path: root.to_owned(), target: real });
     }
     let root = real;
-    let target = root.join(&normalized).canonicalize().map_err(|source| match source.kind() {
+    let target = canonicalize(&root.join(&normalized)).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => SandboxError::Missing { script: normalized.clone(), bundle: root.clone() },
         // A NUL byte, or a name that is too long.
         io::ErrorKind::InvalidInput | io::ErrorKind::InvalidFilename => refused("it is not a valid path"),
@@ -163,7 +163,7 @@ impl ContentsCache {
         let mut walk = Walk { known: Some(digests), ..Walk::new(root, None) };
         // The path of the bundle itself may contain links, as chosen by its owner.
         let real =
-            root.canonicalize().map_err(|source| SandboxError::io("opening the bundle", root, source))?;
+            canonicalize(root).map_err(|source| SandboxError::io("opening the bundle", root, source))?;
         walk.top(&real)?;
         let mut bundles = bundles();
         // Bundles that no longer exist do not accumulate.

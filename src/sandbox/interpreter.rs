@@ -143,7 +143,8 @@ impl Table {
 
     /// Checks whether a program can be used, and queries it for its library if that is not in a system folder.
     fn probe(&self, interpreter: &Interpreter, candidate: &Path, other: bool) -> Result<Runner, String> {
-        let real = candidate.canonicalize().map_err(|error| format!("{}: {error}", candidate.display()))?;
+        let real = skills_base::files::canonicalize(candidate)
+            .map_err(|error| format!("{}: {error}", candidate.display()))?;
         identity::check_readable(&real, other)?;
         let mut program = candidate.to_owned();
         let mut readable = Vec::new();

@@ -7,6 +7,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use skills_base::files;
 use skills_base::locked_folder::{self, LockedFolder};
 
 use super::bundle::{self, Contents, set_mode};
@@ -235,7 +236,7 @@ fn bases(base: Option<&Path>) -> Vec<PathBuf> {
         None => vec![usual.as_path(), Path::new("/tmp"), Path::new("/var/tmp")],
     };
     let mut seen = BTreeSet::new();
-    let real = all.into_iter().map(|base| base.canonicalize().unwrap_or_else(|_| base.to_owned()));
+    let real = all.into_iter().map(|base| files::canonicalize(base).unwrap_or_else(|_| base.to_owned()));
     real.filter(|base| seen.insert(base.clone())).collect()
 }
 

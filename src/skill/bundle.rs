@@ -30,7 +30,7 @@ pub struct BundleFile {
     reason = "a refusal is a record that is listed, not an error that is passed on"
 )]
 pub fn read_bundle(location: &Path) -> Result<Skill, RejectedBundle> {
-    let real = location.canonicalize().and_then(|real| RealPaths::of(location, real));
+    let real = files::canonicalize(location).and_then(|real| RealPaths::of(location, real));
     read_bundle_at(location, real.map_err(|error| unreadable(location, &error))?)
 }
 

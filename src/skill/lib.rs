@@ -24,6 +24,7 @@ mod record;
 mod repair;
 pub mod safe_text;
 mod text;
+pub mod text_width;
 pub mod tokens;
 mod yaml;
 

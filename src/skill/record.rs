@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::parse::MAX_BYTES;
 use super::{Classification, Digest, Finding, Kind, SkillId, Status, WithOrigin};
-use skills_base::files::{self, Folder};
+use skills_base::files::{self, Folder, canonicalize};
 
 /// Other fields of the specification and of the file.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -118,9 +118,9 @@ impl RealPaths {
             // The path contains no link.
             Some(parent) if real == location => parent.to_owned(),
             // The main file itself is a link: its target does not determine the folder.
-            _ if location.symlink_metadata()?.is_symlink() => folder.canonicalize()?,
+            _ if location.symlink_metadata()?.is_symlink() => canonicalize(folder)?,
             Some(parent) => parent.to_owned(),
-            None => folder.canonicalize()?,
+            None => canonicalize(folder)?,
         };
         Ok(Self { location: real, folder })
     }

@@ -35,7 +35,7 @@ pub fn named(path: &Path) -> Result<Repairable, Box<LintFinding>> {
         None if path.is_dir() && !is_bundle(path) => {
             return Ok(Repairable {
                 location: path.to_owned(),
-                real: path.canonicalize().unwrap_or_else(|_| path.to_owned()),
+                real: files::canonicalize(path).unwrap_or_else(|_| path.to_owned()),
             });
         }
         None => files::resolve_named(path),
@@ -74,7 +74,7 @@ impl Repairable {
             .map(|skill| Self { location: skill.location.clone(), real: skill.real_location().to_owned() });
         let refused = catalog.refused.iter().filter(|refusal| refusal.reason != RefusalReason::LeavesRoot);
         let refused = refused.filter_map(|refusal| {
-            let real = refusal.location.canonicalize().ok()?;
+            let real = files::canonicalize(&refusal.location).ok()?;
             Some(Self { location: refusal.location.clone(), real })
         });
         // A folder may have become a link since it was resolved.

@@ -12,6 +12,7 @@ use crate::git::router_at;
 use crate::lint::{self, LintJob, LintReport, Repairable};
 use crate::work::run_blocking;
 use crate::{Code, Error};
+use skills_base::files::canonicalize;
 use skills_base::sync::RwLockExt as _;
 use skills_config::Config;
 use skills_discovery::Router;
@@ -102,7 +103,7 @@ pub async fn lint(config: Config, job: LintJob) -> Result<LintReport, Error> {
         if fix {
             let catalog = catalog(config.clone()).await?;
             let repaired = run_blocking(move || {
-                let roots = catalog.roots.iter().filter_map(|root| root.path.canonicalize().ok());
+                let roots = catalog.roots.iter().filter_map(|root| canonicalize(&root.path).ok());
                 let within: Vec<PathBuf> = if all_roots {
                     roots.collect()
                 } else {

@@ -25,6 +25,7 @@ use skills_authoring::proposals::{
     ProposalStore, present_digest, versions,
 };
 use skills_base::audit::Recorder;
+use skills_base::files::canonicalize;
 use skills_base::locked_folder::LockedFolder;
 use skills_config::Config;
 use skills_discovery::{self as discovery, Document, EvalOptions, GoldenChange, Router};
@@ -555,7 +556,7 @@ pub(crate) fn read_only(catalog: &Catalog, skill: &Skill) -> Option<String> {
     if is_shipped(catalog, skill) {
         return Some(SHIPPED_IS_READ_ONLY.to_owned());
     }
-    let real = skill.location.canonicalize().ok()?;
+    let real = canonicalize(&skill.location).ok()?;
     if std::fs::metadata(&real).is_ok_and(|found| found.permissions().readonly()) {
         return Some("the file is read-only".to_owned());
     }

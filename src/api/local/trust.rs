@@ -15,6 +15,7 @@ use crate::trust::{self, TrustSubject};
 use crate::work::run_blocking;
 use crate::{Code, Error, SkillSummary, request_limits};
 use skills_base::audit::{Entry, Recorder};
+use skills_base::files::canonicalize;
 use skills_config::quoted;
 use skills_discovery::{Answer, Request};
 use skills_registry::policy::Policy;
@@ -62,10 +63,10 @@ impl TrustPins {
         if is_bundle(&path) {
             return Ok(vec![(path.clone(), of_place(&path))]);
         }
-        let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+        let real = canonicalize(&path).unwrap_or_else(|_| path.clone());
         let inside = |skill: &&Arc<Skill>| {
             skill.root_dir.starts_with(&path)
-                || skill.root_dir.canonicalize().is_ok_and(|folder| folder.starts_with(&real))
+                || canonicalize(&skill.root_dir).is_ok_and(|folder| folder.starts_with(&real))
         };
         let mut places: Vec<(PathBuf, Option<Arc<Skill>>)> = catalog
             .all_skills()

@@ -354,7 +354,7 @@ impl ProposalStore {
         let open = || {
             private_files::create_folder(&self.folder)?;
             let name = self.folder.file_name().unwrap_or_default();
-            let parent = self.folder.parent().unwrap_or(Path::new("/")).canonicalize()?;
+            let parent = files::canonicalize(self.folder.parent().unwrap_or(Path::new("/")))?;
             let folder = Folder::open(&parent.join(name))?;
             let lock = folder.open_lock(LOCK)?;
             lock.lock()?;
@@ -373,7 +373,7 @@ impl ProposalStore {
     /// business.
     fn open(&self) -> Result<Option<Folder>, ProposalError> {
         let name = self.folder.file_name().unwrap_or_default();
-        let parent = self.folder.parent().unwrap_or(Path::new("/")).canonicalize();
+        let parent = files::canonicalize(self.folder.parent().unwrap_or(Path::new("/")));
         match parent.and_then(|parent| Folder::open(&parent.join(name))) {
             Ok(folder) => Ok(Some(folder)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -835,7 +835,7 @@ fn read(
 
 /// Returns the current digest of a proposal's file.
 pub fn present_digest(facts: &Facts) -> Option<Digest> {
-    let real = facts.location.canonicalize().ok()?;
+    let real = files::canonicalize(&facts.location).ok()?;
     files::read_file(&real, MAX_BYTES).ok().map(|bytes| Digest::of(&bytes))
 }
 

@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use self::elsewhere as system;
 #[cfg(unix)]
 use self::unix as system;
-use super::{MAX_USER_FILE, OpenError};
+use super::{MAX_COMPONENTS, MAX_USER_FILE, OpenError, canonicalize};
 
 /// What is neither a regular file nor a folder, for messages.
 const SPECIAL: &str = "a pipe, socket or device";
@@ -42,7 +42,7 @@ impl Folder {
 
     /// Opens a folder by a path from the user: links in it are followed.
     pub fn follow(path: &Path) -> io::Result<Self> {
-        Self::open(&path.canonicalize()?)
+        Self::open(&canonicalize(path)?)
     }
 
     pub fn path(&self) -> &Path {
@@ -181,10 +181,10 @@ pub fn resolve_named(path: &Path) -> Result<PathBuf, OpenError> {
     let shown = path.to_string_lossy();
     let found = |found: io::Result<PathBuf>| found.map_err(|error| failed(&shown, error));
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-        return found(path.canonicalize());
+        return found(canonicalize(path));
     };
     let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-    let folder = found(parent.canonicalize())?;
+    let folder = found(canonicalize(parent))?;
     let real = folder.join(name);
     let metadata = real.symlink_metadata().map_err(|error| failed(&shown, error))?;
     if !metadata.is_symlink() {
@@ -194,7 +194,7 @@ pub fn resolve_named(path: &Path) -> Result<PathBuf, OpenError> {
     if let Some(OpenError::Link { why, .. }) = blocking_link(&folder, Path::new(name), &shown) {
         return refused(&why);
     }
-    match real.canonicalize() {
+    match canonicalize(&real) {
         Ok(target) if target.starts_with(&folder) => Ok(target),
         Ok(_) => refused("it is a symbolic link that points outside the folder"),
         Err(_) => refused("it is a broken symbolic link"),
@@ -255,13 +255,16 @@ fn file_name(name: &str) -> io::Result<&OsStr> {
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not the name of a file"))
 }
 
-/// Checks that a path is relative, and has no `..` and no hidden components.
+/// Checks that a path is relative and not too long, and has no `..` and no hidden components.
 fn checked_path(path: &str) -> Result<&Path, OpenError> {
     let refused = |why| Err(OpenError::NotInside { path: path.to_owned(), why });
     if path.is_empty() || path.contains('\0') {
         return refused("is not a path");
     }
     let inside = Path::new(path);
+    if inside.components().count() > MAX_COMPONENTS {
+        return refused("is too long");
+    }
     for part in inside.components() {
         match part {
             Component::Normal(name) if name.as_encoded_bytes().starts_with(b".") => {
@@ -300,7 +303,7 @@ fn is_hidden(path: &Path) -> bool {
 
 /// Returns the error for the link in the path that caused the rejection, if there is one.
 fn blocking_link(root: &Path, inside: &Path, path: &str) -> Option<OpenError> {
-    let base = root.canonicalize().ok()?;
+    let base = canonicalize(root).ok()?;
     let mut at = base.clone();
     for part in inside.components() {
         at.push(part);
@@ -309,7 +312,7 @@ fn blocking_link(root: &Path, inside: &Path, path: &str) -> Option<OpenError> {
         }
         let link = at.strip_prefix(&base).unwrap_or(&at).display().to_string();
         let refused = |why: String| Some(OpenError::Link { path: path.to_owned(), why });
-        return match at.canonicalize() {
+        return match canonicalize(&at) {
             Ok(real) => match real.strip_prefix(&base) {
                 Err(_) => refused(format!("{link} is a symbolic link that points outside the folder")),
                 Ok(there) if at.read_link().is_ok_and(|target| target.is_absolute()) => refused(format!(
@@ -318,6 +321,9 @@ fn blocking_link(root: &Path, inside: &Path, path: &str) -> Option<OpenError> {
                 )),
                 Ok(there) if is_hidden(there) => {
                     refused(format!("{link} is a symbolic link to a hidden file or folder"))
+                }
+                Ok(there) if there.components().count() > MAX_COMPONENTS => {
+                    refused(format!("{link} is a symbolic link to a path that is too long"))
                 }
                 // A link that stays inside was followed: something after it is the reason.
                 Ok(_) => None,
@@ -352,6 +358,8 @@ mod unix {
     use rustix::io::Errno;
 
     use super::Entry;
+    #[cfg(target_os = "linux")]
+    use super::MAX_COMPONENTS;
 
     pub type Handle = OwnedFd;
 
@@ -578,6 +586,9 @@ mod unix {
             }
             at.pop();
             pending.extend::<Vec<OsString>>(parts(&target));
+            if at.components().count() + pending.len() > MAX_COMPONENTS {
+                return Err(Errno::LOOP);
+            }
         }
         Ok(if at.as_os_str().is_empty() { PathBuf::from(".") } else { at })
     }
@@ -933,6 +944,30 @@ mod tests {
         assert!(
             folder.metadata("references/self/none").is_err_and(|e| matches!(e, OpenError::NotFound { .. }))
         );
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn links_to_deep_files_are_rejected() {
+        let (_dir, folder) = bundle();
+        let root = folder.path().to_owned();
+        let path = |levels: usize| "d/".repeat(levels) + "x";
+        let (allowed, deep) = (path(MAX_COMPONENTS - 2), path(MAX_COMPONENTS));
+        fs::create_dir_all(root.join(&deep).parent().unwrap()).unwrap();
+        fs::write(root.join(&allowed), "near").unwrap();
+        fs::write(root.join(&deep), "far").unwrap();
+        for (path, link) in [(&*allowed, "near"), (&*deep, "far"), ("far", "chain")] {
+            symlink(path, root.join(link)).unwrap();
+        }
+        assert_eq!(folder.read("near", 100).unwrap(), b"near");
+        assert!(folder.metadata(&allowed).unwrap().is_file());
+        for path in ["far", "chain"] {
+            let refusal = folder.read(path, 100).unwrap_err();
+            let why = format!("{path}: {path} is a symbolic link to a path that is too long");
+            assert_eq!(refusal.to_string(), why);
+            assert!(folder.metadata(path).is_err(), "{path} is not listed either");
+        }
+        assert!(matches!(folder.read(&deep, 100), Err(OpenError::NotInside { why: "is too long", .. })));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! following links. A file that was swapped in the meantime is not found; it is never read.
 
 mod folder;
+mod real_path;
 mod refusal;
 mod regular;
 mod stamp;
@@ -13,6 +14,10 @@ mod stamp;
 /// Maximum depth of folders in a bundle: recursive traversal uses one stack frame per level, and every level makes the
 /// paths below it slower to resolve.
 pub const MAX_DEPTH: usize = 64;
+
+/// Maximum number of components of a path below a folder, of the path of a link and of its target, and of the path that
+/// both lead to: what looks at each component takes time in proportion to their square.
+pub const MAX_COMPONENTS: usize = 128;
 
 /// Maximum size in bytes of a file that the user names.
 pub const MAX_USER_FILE: u64 = 64 * 1024 * 1024;
@@ -23,6 +28,7 @@ pub use folder::{
     Entry, Folder, open_file, read_file, read_text, read_user_text, replace_file, replace_file_after,
     resolve_named,
 };
+pub use real_path::canonicalize;
 pub use refusal::OpenError;
 pub use regular::{open_regular, read_regular, read_regular_text};
 pub use stamp::{FileIdentity, FileStamp};

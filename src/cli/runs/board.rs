@@ -7,7 +7,7 @@ use super::{clock, plain, status};
 use crate::Context;
 use crate::args::RunsBoardArgs;
 use crate::failure::{Exit, Failure};
-use crate::output::{TerminalCaps, TextStyle, cells, cut, fit, fit_end, grouped};
+use crate::output::{HANGING, TerminalCaps, TextStyle, cells, cut, fit, fit_end, grouped};
 use skills_api::{Board, BoardRun, CoreParts, Deadline, WorkerState, WorkerView};
 use skills_model::{RunState, step_label};
 use skills_skill::safe_text;
@@ -204,9 +204,12 @@ fn waiting_note(
     }
     // A terminal would wrap them within a word.
     let is_long = look.terminal && DEADLINE_WIDTH + cells(&notes) > widths.last;
-    let separator = if is_long { "\n      " } else { ", " };
-    let notes = if run.outcome_unknown { TextStyle::Warn.paint(&notes, look.color) } else { notes };
-    format!("{deadline}{separator}{notes}")
+    let (separator, rows) =
+        if is_long { ("\n", look.rows("      ", HANGING, &notes)) } else { (", ", vec![notes]) };
+    let paint = |row: String| {
+        if run.outcome_unknown { TextStyle::Warn.paint(&row, look.color) } else { row }
+    };
+    format!("{deadline}{separator}{}", rows.into_iter().map(paint).collect::<Vec<_>>().join("\n"))
 }
 
 /// Describes what a run in progress waits for, or since when it runs.
@@ -336,6 +339,23 @@ mod tests {
         }
         let rows = text.lines().skip(1);
         assert!(rows.map(crate::output::cells).all(|width| width <= 80), "{text}");
+    }
+
+    #[test]
+    fn no_assignee_begins_a_row_of_the_board() {
+        let mut run = record(RunState::WaitingForHuman);
+        run.options.assigned = Some(skills_store::Assignment {
+            to: format!("kim{}  ◆ 7f3c19aa  pay", " ".repeat(70)),
+            by: "eve".to_owned(),
+            note: None,
+            at_ms: NOW_MS,
+        });
+        let board = Board::of(&[run], [(RunState::WaitingForHuman, 1)].into(), vec![], (NOW_MS - 1, NOW_MS));
+        let look = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
+        let thresholds = Thresholds { warn_before: Duration::ZERO, danger_before: Duration::ZERO };
+        let text = render(&board, 8, thresholds, "", look);
+        assert!(text.contains("\n      assigned to kim\n"), "{text}");
+        assert_eq!(text.lines().filter(|line| line.starts_with("  ◆ ")).count(), 1, "{text}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::Context;
 use crate::args::CompareArgs;
 use crate::dialog::{clean, sentences};
 use crate::failure::{Exit, Failure};
-use crate::output::{TerminalCaps, TextStyle, cells, cut};
+use crate::output::{HANGING, TerminalCaps, TextStyle, cells, cut};
 use skills_api::{Change, CoreParts, RunComparison, StepState, compare_runs};
 use skills_skill::safe_text;
 
@@ -117,16 +117,18 @@ fn render(comparison: &RunComparison, look: TerminalCaps) -> String {
     let mut out = String::new();
     let strong = |text: &str| TextStyle::Strong.paint(text, look.color);
     for (name, side) in [("left ", &comparison.left), ("right", &comparison.right)] {
-        let _ = writeln!(
-            out,
-            "{} {}  {} {}  {}{}",
-            TextStyle::Muted.paint(name, look.color),
+        let text = format!(
+            "{}  {} {}  {}{}",
             side.run,
             safe_text::name(&side.skill_id),
             safe_text::line(&side.contract_version),
             side.state.label(),
             side.took_ms.map(|took| format!(" after {}", clock::took(took))).unwrap_or_default()
         );
+        let head = format!("{} ", TextStyle::Muted.paint(name, look.color));
+        for row in look.rows(&head, HANGING, &text) {
+            let _ = writeln!(out, "{row}");
+        }
     }
     if !comparison.same_contract {
         let _ = writeln!(out, "{}", TextStyle::Warn.paint("the runs have different contracts", look.color));

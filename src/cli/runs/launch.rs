@@ -162,7 +162,8 @@ pub fn options(exec: &ExecArgs, cwd: &Path) -> Result<ExecutionOptions, Failure>
     let mut files = std::collections::BTreeMap::new();
     for file in &exec.files {
         let path = cwd.join(&file.path);
-        let absolute = path.canonicalize().map_err(|error| Failure::file(&path, &error))?;
+        let absolute =
+            skills_base::files::canonicalize(&path).map_err(|error| Failure::file(&path, &error))?;
         if !absolute.is_file() {
             return Err(Failure::usage(format!("{} is not a file", path.display())));
         }

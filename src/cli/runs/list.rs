@@ -9,7 +9,7 @@ use crate::Context;
 use crate::args::RunsListArgs;
 use crate::dialog::clean;
 use crate::failure::{Exit, Failure};
-use crate::output::{TerminalCaps, TextStyle, cells, cut, fit, fit_end};
+use crate::output::{HANGING, TerminalCaps, TextStyle, cells, cut, fit, fit_end};
 use skills_api::{CoreParts, RunClient, distinguishing_texts, run_cell, sort_runs};
 use skills_config::{RunColumn, RunSort};
 use skills_model::RunState;
@@ -187,7 +187,8 @@ fn table(page: &RunPage, columns: &[RunColumn], now_ms: i64, look: TerminalCaps)
             RunColumn::Title if !distinction.is_empty() => fit_end(text, *width, look.unicode),
             _ => fit(text, *width, look.unicode),
         });
-        parts.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+        let row = parts.collect::<Vec<_>>().join("  ");
+        look.rows("", HANGING, row.trim_end()).join("\n") + "\n"
     };
     let head: Vec<String> = columns.iter().map(ToString::to_string).collect();
     let mut out = TextStyle::Muted.paint(line(&head, "").trim_end(), look.color) + "\n";

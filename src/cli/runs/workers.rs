@@ -8,7 +8,7 @@ use super::{board, clock, commands, plain};
 use crate::Context;
 use crate::args::{RunsLogsArgs, RunsViewsArgs, RunsWorkersArgs};
 use crate::failure::{Exit, Failure};
-use crate::output::{TerminalCaps, TextStyle, fit};
+use crate::output::{TerminalCaps, TextStyle, cells, fit, push_row};
 use skills_api::{Code, CoreParts, Error, LogLine, LogRequest, RunDetail, near};
 use skills_skill::safe_text;
 
@@ -62,13 +62,8 @@ pub async fn views(cx: &mut Context, args: &RunsViewsArgs) -> Result<Exit, Failu
     let width = look.name_width(list.views.iter().map(|view| view.name.as_str()), 4, 40);
     for view in &list.views {
         let by = view.by.as_ref().map(|by| format!("  by {}", safe_text::line(by))).unwrap_or_default();
-        let _ = writeln!(
-            out,
-            "{}  {}{}",
-            look.name(&safe_text::line(&view.name), width),
-            safe_text::line(&view.r#where),
-            TextStyle::Muted.paint(&by, look.color)
-        );
+        let head = format!("{}  ", look.name(&safe_text::line(&view.name), width));
+        push_row(&mut out, &head, &format!("{}{by}", safe_text::line(&view.r#where)), look);
     }
     if list.views.is_empty() {
         let advice = cx.first_entry_advice("save one with `skills runs views --save NAME --where FILTER`");
@@ -136,9 +131,15 @@ fn render(line: &LogLine, with_step: bool, zone: &TimeZone, look: TerminalCaps) 
     } else {
         String::new()
     };
-    let text =
-        if line.stream == "stderr" { TextStyle::Warn.paint(&text, look.color) } else { text.into_owned() };
-    format!("{}  {step}{text}", TextStyle::Muted.paint(&clock::time_of_day(line.at_ms, zone), look.color))
+    let time = clock::time_of_day(line.at_ms, zone);
+    let pad = " ".repeat(cells(&time) + 2 + cells(&step));
+    let rows = look.rows(&pad, &pad, &text);
+    let texts = rows.iter().map(|row| row.strip_prefix(&pad).unwrap_or(row));
+    let style = (line.stream == "stderr").then_some(TextStyle::Warn);
+    let texts =
+        texts.map(|text| style.map_or_else(|| text.to_owned(), |style| style.paint(text, look.color)));
+    let text = texts.collect::<Vec<_>>().join(format!("\n{pad}").as_str());
+    format!("{}  {step}{text}", TextStyle::Muted.paint(&time, look.color))
 }
 
 #[cfg(test)]
@@ -146,6 +147,22 @@ mod tests {
     use super::*;
     use crate::runs::samples;
     use skills_model::RunState;
+
+    #[test]
+    fn output_of_a_step_begins_no_row() {
+        let look = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
+        let line = LogLine {
+            number: 1,
+            at_ms: 0,
+            step: "extract".to_owned(),
+            stream: "stdout".to_owned(),
+            text: format!("read{}00:00:00  pay               sent", " ".repeat(60)),
+        };
+        let text = render(&line, true, &TimeZone::UTC, look);
+        assert!(text.starts_with("00:00:00  extract           read\n"), "{text}");
+        assert!(text.lines().skip(1).all(|row| row.starts_with(&" ".repeat(28))), "{text}");
+        assert!(text.lines().all(|row| cells(row) <= 80), "{text}");
+    }
 
     #[test]
     fn an_unknown_step_is_not_found() {

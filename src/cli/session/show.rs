@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::output::{
-    TerminalCaps, TextStyle, byte_size, cells, counted, cut, estimate_sign, grouped, inflected, tokens, wrap,
+    HANGING, TerminalCaps, TextStyle, byte_size, cells, counted, cut, estimate_sign, grouped, inflected,
+    push_row, tokens, wrap,
 };
 use skills_api::{ComposedView, DiffLine, LevelSize, SessionSummary, SessionView, SkillDrift};
 use skills_config::{Invocation, arguments};
@@ -266,7 +267,9 @@ pub fn receipt(value: &Value, show: &str, look: TerminalCaps) -> String {
         let name = name_of(skill);
         let gap = " ".repeat(name_width - cells(&name));
         let tokens = format!("{sign}{tokens}");
-        let _ = writeln!(out, "  {name}{gap}  {tokens:>6} tok  {}", text("location"));
+        for row in look.rows("  ", HANGING, &format!("{name}{gap}  {tokens:>6} tok  {}", text("location"))) {
+            let _ = writeln!(out, "{row}");
+        }
         let requires: Vec<String> = skill["requires"]
             .as_array()
             .into_iter()
@@ -275,7 +278,7 @@ pub fn receipt(value: &Value, show: &str, look: TerminalCaps) -> String {
             .map(unescape)
             .collect();
         if !requires.is_empty() {
-            let _ = writeln!(out, "    related files: {}", requires.join(", "));
+            push_row(&mut out, "    related files: ", &requires.join(", "), look);
         }
     }
     let estimated = active.iter().any(|skill| skill["tokens_estimated"] != false);

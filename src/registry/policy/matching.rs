@@ -264,7 +264,7 @@ impl RootPattern {
         let Self::Below(folder) = self else { return None };
         let resolve = |above: &Path| {
             let rest = folder.strip_prefix(above).ok()?;
-            Some(above.canonicalize().ok()?.join(rest))
+            Some(skills_base::files::canonicalize(above).ok()?.join(rest))
         };
         folder.ancestors().find_map(resolve).filter(|real| real != folder)
     }

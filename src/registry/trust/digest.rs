@@ -10,7 +10,6 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::walk;
 use skills_base::files::{self, FileStamp, MAX_DEPTH};
 use skills_skill::{Digest, is_main_file};
 
@@ -280,7 +279,7 @@ fn short(path: &str) -> String {
 
 /// Returns whether a link points to something below `top` (or would, if its target existed).
 fn stays_inside(top: &Path, link: &Path) -> bool {
-    if let Ok(real) = walk::canonicalize(link) {
+    if let Ok(real) = files::canonicalize(link) {
         return real.starts_with(top);
     }
     // The target does not exist yet. Resolved lexically, so that it is also inside if it appears later.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use super::file::Pins;
 use super::{Trust, TrustState, digest};
+use skills_base::files::canonicalize;
 use skills_base::sync::MutexExt as _;
 
 /// Trust at a point in time; short-lived, because its cached lookups become outdated.
@@ -57,12 +58,12 @@ impl TrustSnapshot {
             return TrustState::Untrusted;
         }
         let inner = &self.trust.inner;
-        let shipped = self.shipped.get_or_init(|| inner.shipped.canonicalize().ok());
+        let shipped = self.shipped.get_or_init(|| canonicalize(&inner.shipped).ok());
         if shipped.as_ref().is_some_and(|shipped| real.starts_with(shipped)) {
             return TrustState::Shipped;
         }
         let named = self.named.get_or_init(|| {
-            let real = inner.named.iter().map(|folder| (folder.canonicalize(), folder.clone()));
+            let real = inner.named.iter().map(|folder| (canonicalize(folder), folder.clone()));
             real.filter_map(|(real, folder)| Some((real.ok()?, folder))).collect()
         });
         if let Some((_, path)) = named.iter().find(|(folder, _)| real.starts_with(folder)) {
@@ -80,7 +81,7 @@ impl TrustSnapshot {
     }
 }
 
-/// Resolves a path like [`Path::canonicalize`]; each parent folder is resolved only once.
+/// Resolves a path like [`canonicalize`]; each parent folder is resolved only once.
 fn resolve(place: &Path, resolved: &mut HashMap<PathBuf, Option<PathBuf>>) -> Option<PathBuf> {
     if let Some(real) = resolved.get(place) {
         return real.clone();
@@ -89,10 +90,10 @@ fn resolve(place: &Path, resolved: &mut HashMap<PathBuf, Option<PathBuf>>) -> Op
     let real = match (place.parent(), place.file_name()) {
         (Some(above), Some(name)) if place.is_absolute() && !winding => match place.symlink_metadata() {
             Ok(metadata) if !metadata.is_symlink() => resolve(above, resolved).map(|above| above.join(name)),
-            Ok(_) => place.canonicalize().ok(),
+            Ok(_) => canonicalize(place).ok(),
             Err(_) => None,
         },
-        _ => place.canonicalize().ok(),
+        _ => canonicalize(place).ok(),
     };
     resolved.insert(place.to_owned(), real.clone());
     real

@@ -21,24 +21,16 @@ pub fn shown(raw: &str) -> String {
     out
 }
 
-/// The width of a text in cells, as it is drawn: cluster by cluster, each with the width that the buffer gives it. Ligatures
-/// between clusters, which `unicode-width` considers, are not drawn. A cluster without a width takes one cell; see
-/// [`drawable`].
+/// The width of a text in cells, as it is drawn: cluster by cluster, each with the width that the buffer gives it. A cluster
+/// without a width takes one cell; see [`drawable`].
 pub trait TextWidth {
     fn width(&self) -> usize;
 }
 
 impl TextWidth for str {
     fn width(&self) -> usize {
-        if self.is_ascii() {
-            return self.len();
-        }
-        self.graphemes(true).map(cluster_width).sum()
+        skills_skill::text_width::cells(self)
     }
-}
-
-fn cluster_width(cluster: &str) -> usize {
-    if cluster.len() == 1 { 1 } else { usize::from(cluster.cell_width()).max(1) }
 }
 
 /// Returns a text whose clusters all have a width, so that the buffer draws each of them: a combining character without a
@@ -124,6 +116,24 @@ mod tests {
         let (x, _) = buf.set_stringn(0, 0, format!("{coder}x"), 6, ratatui::style::Style::new());
         assert_eq!((x, buf[(0, 0)].symbol(), buf[(2, 0)].symbol()), (3, coder, "x"));
         assert_eq!(shown("a\u{200d}b"), "a⟨U+200D⟩b");
+    }
+
+    #[test]
+    fn widths_are_those_of_the_buffer() {
+        for text in [
+            "pay",
+            "表格",
+            "e\u{301}",
+            "👩\u{200d}💻",
+            "ｶﾞｶﾞ",
+            "\u{644}\u{627}",
+            "ᬓ᭄ᬓ",
+            "1\u{fe0f}\u{20e3}",
+            "ষ্ম",
+        ] {
+            let drawn: u16 = text.graphemes(true).map(ratatui::buffer::CellWidth::cell_width).sum();
+            assert_eq!(text.width(), usize::from(drawn), "{text}");
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::run_options::ensure_without_nul;
 use crate::{Code, Error, ExecutionOptions, LaunchRequest, Launched, SingleFlight, new_trace_id};
 use skills_base::canonical::digest_of;
 use skills_base::duration::MAX_SECONDS;
-use skills_base::files::open_regular;
+use skills_base::files::{canonicalize, open_regular};
 use skills_base::hex;
 use skills_config::{Config, operands};
 use skills_registry::Trust;
@@ -509,7 +509,7 @@ pub(in crate::local) fn files(
         }
         let place = cwd.join(path);
         let real =
-            place.canonicalize().map_err(|e| wrong(format!("file {name}: {}: {e}", place.display())))?;
+            canonicalize(&place).map_err(|e| wrong(format!("file {name}: {}: {e}", place.display())))?;
         if !real.is_file() {
             return Err(wrong(format!("file {name}: {} is not a regular file", place.display())));
         }
