@@ -3,6 +3,9 @@
 //! Records keep them separate (`detail`, `binding`, `tried` next to a `message` for everyone). Failures recorded by
 //! earlier versions contain everything in their message, which is replaced by the meaning of their code.
 
+use std::ffi::OsStr;
+use std::path::Path;
+
 use serde_json::{Map, Value};
 
 use crate::Error;
@@ -31,11 +34,14 @@ const VALUES: [&str; 15] = [
     "changed",
 ];
 
+/// What replaces a text that only callers with the scope `decide` see.
+const FOR_DECISIONS: &str = "shown to callers with the scope `decide`";
+
 /// Returns whether a JSON text may contain details to remove.
 pub fn may_hold_details(json: &[u8]) -> bool {
-    // A field with one of these names occurs in every failure; `tried` never occurs alone.
+    // A field with one of the first two names occurs in every failure; `tried` never occurs alone.
     let has = |field: &[u8]| json.windows(field.len()).any(|window| window == field);
-    has(b"\"detail\":") || has(b"\"binding\":")
+    has(b"\"detail\":") || has(b"\"binding\":") || has(b"\"files\":{\"")
 }
 
 /// Removes the details of failures from a result: itself, or recorded in it.
@@ -65,13 +71,45 @@ pub fn remove_details(value: &mut Value) {
 pub(super) fn hide_bindings(value: &mut Value) {
     for_each_record(value, false, &mut |fields, _| {
         if is_decision(fields) {
-            fields.insert("binding".to_owned(), "shown to callers with the scope `decide`".into());
+            fields.insert("binding".to_owned(), FOR_DECISIONS.into());
             fields.remove("fallbacks");
             if let Some(Value::String(isolation)) = fields.get_mut("isolation") {
                 *isolation = BindingChoice::public_isolation(isolation).to_owned();
             }
         }
     });
+}
+
+/// Replaces the paths of files that runs pass to scripts by their file names, and hides their digests, from which short
+/// contents could be guessed, for callers who may not decide.
+pub(super) fn hide_files(value: &mut Value) {
+    for_each_record(value, false, &mut |fields, _| {
+        if is_decision(fields) {
+            let files = fields.get_mut("files").and_then(Value::as_array_mut);
+            for file in files.into_iter().flatten().filter_map(Value::as_object_mut) {
+                if let Some(path) = file.get_mut("path") {
+                    keep_file_name(path);
+                }
+                if let Some(digest) = file.get_mut("sha256") {
+                    *digest = FOR_DECISIONS.into();
+                }
+            }
+        }
+        let Some(options) = fields.get_mut("options").and_then(Value::as_object_mut) else { return };
+        if let Some(Value::Object(files)) = options.get_mut("files") {
+            files.values_mut().for_each(keep_file_name);
+        }
+        if let Some(Value::Object(digests)) = options.get_mut("file_digests") {
+            digests.values_mut().for_each(|digest| *digest = FOR_DECISIONS.into());
+        }
+    });
+}
+
+fn keep_file_name(path: &mut Value) {
+    let name = path.as_str().and_then(|path| Path::new(path).file_name()).and_then(OsStr::to_str);
+    if let Some(name) = name.map(Value::from) {
+        *path = name;
+    }
 }
 
 /// Calls `change` with every object that this program wrote, not with those in [`VALUES`], and with whether it is the
@@ -217,6 +255,25 @@ mod tests {
             hide_bindings(&mut answer);
             assert_eq!(answer["sheet"]["isolation"], public);
         }
+    }
+
+    #[test]
+    fn files_of_a_run_are_only_named() {
+        let options =
+            json!({ "files": { "data": "/home/ann/salaries.json" }, "file_digests": { "data": "e346" } });
+        let file = json!({ "name": "data", "path": "/home/ann/salaries.json", "sha256": "e346" });
+        let sheet = json!({ "headline": "send", "inputs_digest": "d", "binding": "b", "files": [file] });
+        let page = json!({ "runs": [{ "options": options, "inputs": { "options": options } }] });
+        assert!(may_hold_details(&serde_json::to_vec(&page).unwrap()));
+        let mut answer = json!({ "run": { "options": options }, "sheet": sheet, "page": page });
+        hide_files(&mut answer);
+        let hidden =
+            json!({ "files": { "data": "salaries.json" }, "file_digests": { "data": FOR_DECISIONS } });
+        assert_eq!(answer["run"]["options"], hidden);
+        let run = &answer["page"]["runs"][0];
+        assert_eq!((&run["options"], &run["inputs"]["options"]), (&hidden, &options));
+        let file = json!({ "name": "data", "path": "salaries.json", "sha256": FOR_DECISIONS });
+        assert_eq!(answer["sheet"]["files"], json!([file]));
     }
 
     #[test]

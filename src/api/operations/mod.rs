@@ -745,6 +745,7 @@ fn remove_private(caller: &Caller, answer: &mut Value) {
     remove_details(answer);
     if !caller.may(Scope::Decide) {
         disclosure::hide_bindings(answer);
+        disclosure::hide_files(answer);
     }
 }
 

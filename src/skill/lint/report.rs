@@ -7,6 +7,7 @@ use miette::{
     Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents,
     SourceCode, SourceSpan, SpanContents,
 };
+use unicode_segmentation::GraphemeCursor;
 
 use crate::finding_builder::{floor, slice};
 use crate::{Finding, Severity, safe_text};
@@ -105,8 +106,14 @@ fn window(source: &str, at: Range<usize>, width: usize, unicode: bool) -> (Strin
     let ellipsis = if unicode { "…" } else { "..." };
     // A third of the window is for the text before the range.
     let back = slice(source, line_start..at.start).char_indices().rev().nth(width / 3);
-    let from = back.filter(|_| line_end - line_start > width).map_or(line_start, |(cut, _)| line_start + cut);
-    let to = slice(source, from..line_end).char_indices().nth(width).map_or(line_end, |(cut, _)| from + cut);
+    let back = back.filter(|_| line_end - line_start > width);
+    // A mark without its base, and a joiner without what follows, would be shown by their codes.
+    let line = slice(source, line_start..line_end);
+    let from = back.map_or(line_start, |(cut, _)| line_start + cluster_boundaries(line, cut).1).min(at.start);
+    let to = slice(source, from..line_end)
+        .char_indices()
+        .nth(width)
+        .map_or(line_end, |(cut, _)| line_start + cluster_boundaries(line, from + cut - line_start).0);
     let end = end.clamp(at.start, to.max(at.start));
     let safe =
         |range: Range<usize>| safe_text::line(slice(source, range).trim_end_matches('\r')).into_owned();
@@ -120,6 +127,17 @@ fn window(source: &str, at: Range<usize>, width: usize, unicode: bool) -> (Strin
         text.push_str(ellipsis);
     }
     (text, mark_start..mark_end)
+}
+
+/// Returns the boundaries of grapheme clusters that are closest to a position: not after it, and not before it.
+fn cluster_boundaries(text: &str, at: usize) -> (usize, usize) {
+    let cursor = || GraphemeCursor::new(at, text.len(), true);
+    if cursor().is_boundary(text, 0) != Ok(false) {
+        return (at, at);
+    }
+    let before = cursor().prev_boundary(text, 0).ok().flatten();
+    let after = cursor().next_boundary(text, 0).ok().flatten();
+    (before.unwrap_or(at), after.unwrap_or(at))
 }
 
 /// One line of a file with its real position.
@@ -244,6 +262,20 @@ mod tests {
         let lines = text.lines().filter(|line| !line.contains('⟨'));
         assert!(lines.clone().all(|line| line.chars().count() <= 80), "{text}");
         assert!(lines.clone().all(str::is_ascii), "{text}");
+    }
+
+    #[test]
+    fn an_excerpt_begins_and_ends_with_whole_clusters() {
+        let cluster = "\u{9b7}\u{9cd}\u{9ae}";
+        let source = format!("{}x{}\r\n", cluster.repeat(40), cluster.repeat(40));
+        let start = cluster.len() * 40;
+        for width in 24..36 {
+            let (text, mark) = window(&source, start..start + 1, width, true);
+            assert_eq!(text.get(mark), Some("x"));
+            let ends = (format!("…{cluster}"), format!("{cluster}…"));
+            assert!(text.starts_with(&ends.0) && text.ends_with(&ends.1) && !text.contains('⟨'), "{text}");
+        }
+        assert_eq!(window("a: x\r\n", 3..4, 24, true), ("a: x".to_owned(), 3..4));
     }
 
     #[test]
