@@ -242,7 +242,7 @@ mod tests {
     fn rejections_of_several_items_name_each_reason_and_its_items() {
         assert_eq!(reason_of(&[]), None);
         let harmless = rejected("a.check", "in QA");
-        assert_eq!(reason_of(&[harmless.clone()]), Some(rejected("a.check", "in QA (send[0])")));
+        assert_eq!(reason_of(std::slice::from_ref(&harmless)), Some(rejected("a.check", "in QA (send[0])")));
         let other = rejected("b.check", "to production");
         assert_eq!(
             reason_of(&[harmless.clone(), other, harmless]),

@@ -116,7 +116,7 @@ struct PreparedStep {
 #[derive(Debug, Default)]
 struct GateAnswers {
     /// Gates to be called.
-    calls: Vec<Box<ScheduledCall>>,
+    calls: Vec<ScheduledCall>,
     /// Number of calls of the step whose gates are in progress.
     running: usize,
     /// Why the step is skipped, if it is.
@@ -266,7 +266,7 @@ impl Scheduler {
             let prepared = PreparedStep { version, calls: work, digest: work_digest, gated: answers.gated };
             self.prepared.insert(context.path.to_owned(), prepared);
             for call in answers.calls {
-                self.prompt(*call, None, context, out)?;
+                self.prompt(call, None, context, out)?;
             }
             return Ok(false);
         }
@@ -377,7 +377,7 @@ impl Scheduler {
             match gates(context, &self.progress, &self.approvals, capability, inputs) {
                 Ok(Gates::Call(call)) => {
                     if answers.calls.iter().all(|known| known.path != call.path) {
-                        answers.calls.push(call);
+                        answers.calls.push(*call);
                     }
                 }
                 Ok(Gates::Running) => answers.running += 1,

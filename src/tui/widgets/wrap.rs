@@ -7,7 +7,8 @@ use super::rich::{RichLine, Seg};
 use super::text_width::{TextWidth as _, head};
 use crate::theme::Role;
 
-/// Wraps at spaces to `width` cells; longer words are broken. Spaces at line ends are dropped.
+/// Wraps at spaces to `width` cells; longer words are broken, those of wide characters where the line is full: Chinese and
+/// Japanese have no spaces. Spaces at line ends are dropped.
 pub fn wrap(segs: &[Seg], width: u16) -> Vec<Vec<Seg>> {
     let width = usize::from(width.max(1));
     let mut lines: Vec<Vec<Seg>> = Vec::new();
@@ -17,7 +18,9 @@ pub fn wrap(segs: &[Seg], width: u16) -> Vec<Vec<Seg>> {
     for (word, space) in words(segs) {
         let word_width: usize = word.iter().map(|s| s.text.width()).sum();
         let gap_width = usize::from(gap.is_some());
-        if used > 0 && used + gap_width + word_width > width {
+        let characters: usize = word.iter().map(|seg| seg.text.graphemes(true).count()).sum();
+        let breaks_anywhere = word_width > width && word_width > characters;
+        if used > 0 && used + gap_width + word_width > width && !breaks_anywhere {
             lines.push(std::mem::take(&mut line));
             used = 0;
             gap = None;
@@ -290,6 +293,17 @@ mod tests {
                 prop_assert_eq!(visible(&drawn), visible(&text));
             }
         }
+    }
+
+    #[test]
+    fn text_without_spaces_continues_a_line_if_its_characters_are_wide() {
+        let lines = |text: &str| {
+            let segs = [Seg::new("… ", Role::Muted), Seg::new(text, Role::Text)];
+            wrap_to(&segs, 8, 2, "…").iter().map(RichLine::plain_text).collect::<Vec<_>>()
+        };
+        assert_eq!(lines("表格提取工具使用"), ["… 表格提", "取工具…"]);
+        assert_eq!(lines("表格"), ["… 表格"]);
+        assert_eq!(lines("extraction"), ["…", "extract…"], "a long word begins a line");
     }
 
     #[test]
