@@ -617,7 +617,7 @@ fn defect_help(findings: &[Finding], rules: RuleCodes, outside: bool) -> Option<
 }
 
 /// Returns the finding about the defect that these rules describe.
-fn defect_in<'f>(findings: &'f [Finding], rules: RuleCodes) -> Option<&'f Finding> {
+fn defect_in(findings: &[Finding], rules: RuleCodes) -> Option<&Finding> {
     rules.iter().find_map(|code| findings.iter().find(|finding| finding.code == *code))
 }
 
