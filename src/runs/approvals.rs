@@ -203,11 +203,9 @@ impl Approvals {
         capability: &str,
         call: &str,
     ) -> Option<(Choice, Map<String, Value>)> {
-        let Digests { current, former } = self.lost_digests(path, capability, call, intent.attempt);
-        std::iter::once(&current).chain(&former).find_map(|digest| {
-            let choice = self.grants.choice(path, digest)?;
-            Some((choice, self.grants.result(path, digest)))
-        })
+        let Digests { current, mut former } = self.lost_digests(path, capability, call, intent.attempt);
+        former.push(current);
+        self.grants.choice(path, &former)
     }
 
     /// Returns why the run waits for the approval of a call of this step now; `None` if it does not.

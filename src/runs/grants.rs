@@ -21,7 +21,7 @@ struct Grant {
     choice: Option<Choice>,
     /// The outputs of the step, if it was marked as completed.
     result: Map<String, Value>,
-    /// Why approval was required.
+    /// Why approval was required, until the run is resumed.
     why: Option<ApprovalReason>,
     /// Whether a gate of the step was called after the approval.
     precedes_gate: bool,
@@ -54,8 +54,12 @@ impl Grants {
     /// of the whole run is consumed when the run continues from an earlier checkpoint, because steps are then repeated.
     pub fn follow(&mut self, events: &[RunEvent]) {
         for event in events.iter().map(|event| &event.event) {
-            if event.kind == EventKind::RunResumed && event.data.get("head_before").is_some() {
-                self.use_up(BEFORE_FIRST_STEP);
+            if event.kind == EventKind::RunResumed {
+                // What was asked about may have other inputs now.
+                self.open.iter_mut().for_each(|grant| grant.why = None);
+                if event.data.get("head_before").is_some() {
+                    self.use_up(BEFORE_FIRST_STEP);
+                }
             }
             if matches!(event.kind, EventKind::GateWaiting | EventKind::GateChanged)
                 && let Ok(Gate::Human { step, why, .. }) = Gate::deserialize(&event.data["gate"])
@@ -130,20 +134,17 @@ impl Grants {
         })
     }
 
-    /// Returns the decision about a step whose outcome is unknown.
-    pub fn choice(&self, step: &str, digest: &str) -> Option<Choice> {
-        self.matching_grants(step, digest).find_map(|grant| grant.choice)
-    }
-
-    /// Returns the outputs that a person stated for a step whose outcome was unknown.
-    pub fn result(&self, step: &str, digest: &str) -> Map<String, Value> {
-        let chosen = self.matching_grants(step, digest).find(|grant| grant.choice.is_some());
-        chosen.map(|grant| grant.result.clone()).unwrap_or_default()
-    }
-
-    /// Returns the matching approvals, newest first.
-    fn matching_grants(&self, step: &str, digest: &str) -> impl Iterator<Item = &Grant> {
-        self.open.iter().rev().filter(move |grant| grant.step == step && grant.digest == digest)
+    /// Returns the newest decision about a step whose outcome is unknown, with the outputs that it states, if it has one
+    /// of these digests. One that executes nothing applies to the question at which it was made, whatever the bindings
+    /// are now.
+    pub fn choice(&self, step: &str, digests: &[String]) -> Option<(Choice, Map<String, Value>)> {
+        self.open.iter().rev().filter(|grant| grant.step == step).find_map(|grant| {
+            let choice = grant.choice?;
+            let executes_nothing =
+                choice != Choice::Rerun && grant.why == Some(ApprovalReason::UnknownOutcome);
+            let applies = executes_nothing || digests.contains(&grant.digest);
+            applies.then(|| (choice, grant.result.clone()))
+        })
     }
 }
 
@@ -178,7 +179,7 @@ mod tests {
         let grants = follow(std::slice::from_ref(&yes));
         assert!(grants.allow("send", "d1", &ALWAYS));
         assert!(!grants.allow("send", "d2", &ALWAYS) && !grants.allow("archive", "d1", &ALWAYS));
-        assert_eq!(grants.choice("send", "d1"), None);
+        assert_eq!(grants.choice("send", &["d1".to_owned()]), None);
         let used = follow(&[yes.clone(), ("step.started", "send", json!({}))]);
         assert!(!used.allow("send", "d1", &ALWAYS));
         assert_eq!(grants.question("send", "d1"), "d1");
@@ -230,12 +231,29 @@ mod tests {
     }
 
     #[test]
+    fn a_choice_that_executes_nothing_applies_to_its_question_until_a_resume() {
+        let gate = Gate::human("send", "d".to_owned(), ApprovalReason::UnknownOutcome);
+        let waiting = ("gate.waiting", "", json!({"gate": gate}));
+        let resumed = ("run.resumed", "", json!({"checkpoint": 1}));
+        for (choice, applies) in [("rerun", false), ("happened", true), ("skip", true), ("fail", true)] {
+            let decided = ("gate.approved", "send", json!({"inputs_digest": "d", "choice": choice}));
+            let digests = ["of other bindings".to_owned()];
+            let grants = follow(&[waiting.clone(), decided.clone()]);
+            assert_eq!(grants.choice("send", &digests).is_some(), applies, "{choice}");
+            let later = follow(&[waiting.clone(), decided.clone(), resumed.clone()]);
+            assert_eq!(later.choice("send", &digests), None, "{choice}");
+            assert!(later.choice("send", &["d".to_owned()]).is_some());
+        }
+    }
+
+    #[test]
     fn only_the_rerun_choice_allows_execution() {
         for (choice, runs) in [("rerun", true), ("happened", false), ("skip", false), ("fail", false)] {
             let grants =
                 follow(&[("gate.approved", "send", json!({"inputs_digest": "d", "choice": choice}))]);
             assert_eq!(grants.allow("send", "d", &ALWAYS), runs, "{choice}");
-            assert_eq!(grants.choice("send", "d"), choice.parse().ok());
+            let chosen = grants.choice("send", &["d".to_owned()]).map(|(choice, _)| choice);
+            assert_eq!(chosen, choice.parse().ok());
         }
     }
 }

@@ -1,20 +1,38 @@
 //! Widths of text in cells of a terminal.
 
+use icu_properties::props::GeneralCategory;
+use icu_properties::{CodePointMapData, CodePointMapDataBorrowed};
 use unicode_segmentation::UnicodeSegmentation as _;
-use unicode_width::UnicodeWidthStr as _;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// Returns the width of a text in cells, as terminals draw it: cluster by cluster. Ligatures between clusters, which
-/// `unicode-width` considers, are not drawn; voiced marks of halfwidth katakana take a cell of their own, and so does a
-/// cluster without a width.
+const CATEGORY: CodePointMapDataBorrowed<'static, GeneralCategory> = CodePointMapData::new();
+
+/// Returns the maximum width of a text in cells: cluster by cluster, because ligatures between clusters, which
+/// `unicode-width` considers, are not drawn. Terminals that do not join the characters of a cluster draw one after the
+/// other: spacing vowel signs, consonants of a conjunct, parts of an emoji. A cluster without a base is drawn on a space.
+/// Voiced marks of halfwidth katakana count twice, as in the buffer of `ratatui`.
 pub fn cells(text: &str) -> usize {
     if text.is_ascii() {
         return text.len();
     }
-    let cluster_width = |cluster: &str| {
-        let marks = cluster.matches(['\u{ff9e}', '\u{ff9f}']).count();
-        (cluster.width() + marks).max(1)
-    };
-    text.graphemes(true).map(cluster_width).sum()
+    text.graphemes(true).map(cluster_cells).sum()
+}
+
+fn cluster_cells(cluster: &str) -> usize {
+    let joined = cluster.width();
+    let base = usize::from(joined == 0);
+    let marks = cluster.chars().filter(|c| is_voiced_mark(*c)).count();
+    let separate: usize = cluster.chars().map(character_cells).sum();
+    (joined + marks).max(base + separate)
+}
+
+fn character_cells(c: char) -> usize {
+    let is_spacing = is_voiced_mark(c) || CATEGORY.get(c) == GeneralCategory::SpacingMark;
+    c.width().unwrap_or(0).max(usize::from(is_spacing))
+}
+
+const fn is_voiced_mark(c: char) -> bool {
+    matches!(c, '\u{ff9e}' | '\u{ff9f}')
 }
 
 #[cfg(test)]
@@ -28,8 +46,16 @@ mod tests {
             ("pay", 3),
             ("表格", 4),
             ("e\u{301}", 1),
-            ("👩\u{200d}💻", 2),
-            ("ｶﾞ", 2),
+            ("👩\u{200d}💻", 4),
+            ("👍🏽", 4),
+            ("❤\u{fe0f}", 2),
+            ("⌚\u{fe0e}", 2),
+            ("🇩🇪", 2),
+            ("ｶﾞ", 3),
+            ("কা", 2),
+            ("காலா", 4),
+            ("ক্ষ", 2),
+            ("\u{9be}", 2),
             ("\u{644}\u{627}", 2),
             ("\u{301}", 1),
         ] {

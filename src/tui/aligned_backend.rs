@@ -1,13 +1,15 @@
 //! A backend that draws every cell in its column, whatever width the terminal gives to the characters before it.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use ratatui::backend::{Backend, ClearType, CrosstermBackend, WindowSize};
 use ratatui::buffer::{Cell, CellWidth as _};
 use ratatui::layout::{Position, Size};
 
-/// Terminals and libraries disagree about the width of clusters, and of characters that are newer than a terminal. One
-/// that is drawn narrower than assumed would move the rest of the row to the left, and leave a part of the former frame.
+/// Terminals and libraries disagree about the width of clusters. One that is drawn narrower than assumed would move the
+/// rest of the row to the left, and leave a part of the former frame; see [`drawable`](crate::widgets::drawable) for those
+/// that are drawn wider.
 pub struct AlignedBackend<W: Write>(CrosstermBackend<W>);
 
 impl<W: Write> AlignedBackend<W> {
@@ -39,21 +41,26 @@ impl<W: Write> Write for AlignedBackend<W> {
 impl<W: Write> Backend for AlignedBackend<W> {
     type Error = io::Error;
 
-    /// Draws cells of uncertain width on spaces, each at its own position, and then the others.
+    /// Draws spaces in place of the cells of uncertain width first, and then these, each at its own position: one that is
+    /// drawn narrower leaves spaces, and one that is drawn wider keeps its end.
     fn draw<'a, I>(&mut self, content: I) -> io::Result<()>
     where
         I: Iterator<Item = (u16, u16, &'a Cell)>,
     {
-        let (certain, uncertain): (Vec<_>, Vec<_>) =
-            content.partition(|(_, _, cell)| has_certain_width(cell.symbol()));
-        for (x, y, cell) in uncertain {
+        let (mut cells, mut uncertain) = (Vec::new(), Vec::new());
+        for (x, y, cell) in content {
+            if has_certain_width(cell.symbol()) {
+                cells.push((x, y, Cow::Borrowed(cell)));
+                continue;
+            }
+            uncertain.push((x, y, cell));
             let mut space = cell.clone();
             space.set_symbol(" ");
-            let columns = x..x.saturating_add(cell.symbol().cell_width());
-            self.0.draw(columns.map(|column| (column, y, &space)))?;
-            self.0.draw(std::iter::once((x, y, cell)))?;
+            let columns = x..x.saturating_add(cell.symbol().cell_width().max(1));
+            cells.extend(columns.map(|column| (column, y, Cow::Owned(space.clone()))));
         }
-        self.0.draw(certain.into_iter())
+        self.0.draw(cells.iter().map(|(x, y, cell)| (*x, *y, cell.as_ref())))?;
+        uncertain.into_iter().try_for_each(|cell| self.0.draw(std::iter::once(cell)))
     }
 
     fn append_lines(&mut self, count: u16) -> io::Result<()> {
@@ -161,6 +168,7 @@ mod tests {
                 assert_eq!(drawn, shown, "{character:?} in {width} columns");
             }
         }
+        assert_eq!(drawn(&["the former frame", "a\u{e000} b"], 2), "a\u{e000} b", "over a space");
     }
 
     #[test]

@@ -20,7 +20,7 @@ fn a_decision_after_the_deadline_is_rejected() {
     let message = late.error()["error"]["message"].as_str().unwrap().to_owned();
     assert!(message.contains("cannot approve the run: it was canceled; expired at "), "{message}");
     for shown in [fixture.run(&["runs", "list"]).stdout, fixture.run(&["runs", "show", &id]).stdout] {
-        assert!(shown.contains("canceled: expired at "), "{shown}");
+        assert!(shown.contains("canceled") && shown.contains(": expired at "), "{shown}");
     }
     let error = fixture.json(&["runs", "show", &id])["run"]["error"].clone();
     assert_eq!((&error["code"], &error["expired_ms"]), (&json!("expired"), &json!(over)), "{error}");

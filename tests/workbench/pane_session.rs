@@ -198,7 +198,7 @@ fn level_one_shows_the_entries_and_unit_of_the_client() {
     screen.press("l").type_text("json-diff").press("enter").wait_for("1 of 8");
     screen.press("]").wait_for("L1 in every call").wait_for("all 21: ").wait_for("complete catalog");
     screen.press("v").wait_for("Claude Code").press("down down enter").wait_for("as codex");
-    screen.wait_for("tokens: o200k").wait_for("of 4,000 tokens");
+    screen.wait_for("tokens: o200k").wait_for("of 4,000 tok");
 }
 
 #[test]

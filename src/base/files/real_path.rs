@@ -32,13 +32,16 @@ mod linux {
     pub fn resolve(path: &Path) -> Option<io::Result<PathBuf>> {
         let file = match open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
             Ok(file) => File::from(file),
-            Err(error @ (Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG)) => {
-                return Some(Err(error.into()));
-            }
-            // For example, no more files may be opened.
-            Err(_) => return None,
+            // No more files may be opened.
+            Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM) => return None,
+            Err(error) => return Some(Err(error.into())),
         };
-        let real = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
+        let real = match fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())) {
+            Ok(real) => real,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            // For example, it is too long.
+            Err(error) => return Some(Err(error)),
+        };
         let (opened, named) = (file.metadata().ok()?, real.symlink_metadata().ok()?);
         let is_same = real.is_absolute() && (opened.dev(), opened.ino()) == (named.dev(), named.ino());
         is_same.then_some(Ok(real))

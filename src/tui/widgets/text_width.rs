@@ -33,18 +33,24 @@ impl TextWidth for str {
     }
 }
 
-/// Returns a text whose clusters all have a width, so that the buffer draws each of them: a combining character without a
-/// base, as where a style begins between both, is drawn on a space.
+/// Returns a text that the buffer draws in as many cells as it is measured: a combining character without a base, as
+/// where a style begins between both, is drawn on a space, and a cluster that some terminals draw wider is followed by
+/// spaces.
 pub fn drawable(text: &str) -> Cow<'_, str> {
-    let has_width = |cluster: &str| cluster.len() == 1 || cluster.cell_width() > 0;
-    if text.is_ascii() || text.graphemes(true).all(has_width) {
+    if text.is_ascii() {
         return Cow::Borrowed(text);
     }
-    let clusters = text.graphemes(true);
-    clusters
-        .flat_map(|cluster| [if has_width(cluster) { "" } else { " " }, cluster])
-        .collect::<String>()
-        .into()
+    let mut out = String::with_capacity(text.len());
+    for cluster in text.graphemes(true) {
+        let mut drawn = usize::from(cluster.cell_width());
+        if drawn == 0 {
+            out.push(' ');
+            drawn = 1;
+        }
+        out.push_str(cluster);
+        out.extend(std::iter::repeat_n(' ', cluster.width().saturating_sub(drawn)));
+    }
+    if out == text { Cow::Borrowed(text) } else { out.into() }
 }
 
 /// Returns the width in cells.
@@ -107,14 +113,15 @@ mod tests {
     }
 
     #[test]
-    fn joined_emoji_are_kept_and_take_two_cells() {
+    fn joined_emoji_are_kept_and_have_the_cells_of_their_parts() {
         let coder = "👩\u{200d}💻";
         assert_eq!(shown(coder), coder);
-        assert_eq!(cells(coder), 2);
-        assert_eq!(cut_end(&coder.repeat(3), 5, "…"), format!("{coder}{coder}…"));
+        assert_eq!(cells(coder), 4);
+        assert_eq!(cut_end(&coder.repeat(3), 9, "…"), format!("{coder}{coder}…"));
         let mut buf = ratatui::buffer::Buffer::empty(ratatui::layout::Rect::new(0, 0, 6, 1));
-        let (x, _) = buf.set_stringn(0, 0, format!("{coder}x"), 6, ratatui::style::Style::new());
-        assert_eq!((x, buf[(0, 0)].symbol(), buf[(2, 0)].symbol()), (3, coder, "x"));
+        let text = format!("{coder}x");
+        let (x, _) = buf.set_stringn(0, 0, drawable(&text), 6, ratatui::style::Style::new());
+        assert_eq!((x, buf[(0, 0)].symbol(), buf[(4, 0)].symbol()), (5, coder, "x"));
         assert_eq!(shown("a\u{200d}b"), "a⟨U+200D⟩b");
     }
 
@@ -125,13 +132,18 @@ mod tests {
             "表格",
             "e\u{301}",
             "👩\u{200d}💻",
+            "👍🏽",
+            "⌚\u{fe0e}",
             "ｶﾞｶﾞ",
             "\u{644}\u{627}",
             "ᬓ᭄ᬓ",
             "1\u{fe0f}\u{20e3}",
             "ষ্ম",
+            "কা",
+            "\u{9be}",
         ] {
-            let drawn: u16 = text.graphemes(true).map(ratatui::buffer::CellWidth::cell_width).sum();
+            let drawn = drawable(text);
+            let drawn: u16 = drawn.graphemes(true).map(ratatui::buffer::CellWidth::cell_width).sum();
             assert_eq!(text.width(), usize::from(drawn), "{text}");
         }
     }

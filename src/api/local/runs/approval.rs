@@ -130,12 +130,12 @@ impl Approvals {
 
     /// Rejects the approval of what cannot be executed, and of what was edited since it was reviewed, and records
     /// nothing. A denial is always accepted. If the decision is about a current question that is not recorded yet,
-    /// records the question; one that executes nothing becomes a decision about the recorded question.
+    /// records the question.
     pub(super) async fn check_approval(
         self: &Arc<Self>,
         runtime: &Arc<RunRuntime>,
         run: RunRecord,
-        decision: &mut Decision,
+        decision: &Decision,
     ) -> Result<RunRecord, Error> {
         let is_pending = decision.answers(run.gate.as_ref());
         let runs_it =
@@ -171,10 +171,6 @@ impl Approvals {
             );
             let reason = json!({ "step": step, "inputs_digest": inputs_digest, "changed": what });
             return Err(Error { reason: Some(reason), ..Error::new(Code::ConfirmationRequired, message) });
-        }
-        if let (false, Some(Gate::Human { inputs_digest, .. })) = (runs_it, &run.gate) {
-            decision.inputs_digest.clone_from(inputs_digest);
-            return Ok(run);
         }
         if runs_it {
             let plan = runtime.plan(&now.contract_digest).await?;

@@ -150,8 +150,8 @@ impl Commands {
         }
         let DecisionRequest { verdict, step, inputs_digest, choice, result, mut by } = request;
         let (step, inputs_digest) = (step.unwrap_or_default(), inputs_digest.unwrap_or_default());
-        let mut decision = Decision { verdict, step, inputs_digest, choice, result };
-        let run = self.approvals.check_approval(runtime, run, &mut decision).await?;
+        let decision = Decision { verdict, step, inputs_digest, choice, result };
+        let run = self.approvals.check_approval(runtime, run, &decision).await?;
         if by.approver.as_deref().is_none_or(|name| name.trim().is_empty()) {
             by.approver = Some(self.approvals.approver().await.0);
         }
@@ -516,7 +516,7 @@ async fn ensure_result_fits(
         return Err(wrong("a result must be an object: {\"field\": value}".to_owned()));
     };
     let at = runtime.engine.at_gate(&run.id).await?;
-    let pending = at.filter(|at| at.step == decision.step && decision.answers(run.gate.as_ref()));
+    let pending = at.filter(|at| at.step == decision.step && at.inputs_digest == decision.inputs_digest);
     // If nothing is pending, the state machine returns the error.
     let Some(capability) = pending.and_then(|at| at.capability) else { return Ok(()) };
     check_outputs(&capability.outputs, fields).map_err(|problems| {
