@@ -157,6 +157,11 @@ impl Approvals {
             former.push(digest_of(&covered));
             covered["bindings"] = json!(bindings);
         }
+        if !files.is_empty() {
+            former.push(digest_of(&covered));
+            // Readers may not know the digests of the files.
+            covered["files"] = json!(digest_of(&json!([*self.key, files])));
+        }
         Digests { current: digest_of(&covered), former }
     }
 

@@ -9,7 +9,6 @@ pub(super) mod request;
 pub(super) mod script;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -312,9 +311,8 @@ impl BindingContext {
         }
     }
 
-    /// Returns what identifies the target of a binding on every machine, with a digest of the headers, arguments and
-    /// variables of its service as they are configured; empty for a script, whose folder may differ and whose content is
-    /// pinned.
+    /// Returns what identifies the target of a binding, with a digest of the headers, arguments, variables and folder of
+    /// its service as they are configured; empty for a script, whose folder may differ and whose content is pinned.
     pub fn address(&self, offered: &RegisteredBinding) -> String {
         let target = self.target(offered);
         match (offered.binding.protocol, self.services.get(&offered.binding.service)) {
@@ -322,12 +320,9 @@ impl BindingContext {
             (Protocol::Builtin, _) | (_, None) => target,
             (_, Some(service)) => match &service.reach {
                 ServiceTarget::Http { headers, .. } => format!("{target} {}", digest_of(&json!(headers))),
+                // Arguments and variables may name files relative to the folder in which the program starts.
                 ServiceTarget::Command { args, env, directory, .. } => {
-                    let mut covered = json!([args, env]);
-                    if let (true, Some(fields)) = (names_file(args, directory), covered.as_array_mut()) {
-                        fields.push(json!(directory));
-                    }
-                    format!("{target} {}", digest_of(&covered))
+                    format!("{target} {}", digest_of(&json!([args, env, directory])))
                 }
                 ServiceTarget::Script { .. } => target,
             },
@@ -413,17 +408,6 @@ async fn stopped_by(
     }
 }
 
-/// Returns whether arguments of a program name a file relative to the folder in which it starts, so that they mean
-/// another file where the settings are in another folder.
-fn names_file(args: &[String], folder: &Path) -> bool {
-    // Also in `--config=pay.yaml`.
-    let values =
-        args.iter().flat_map(|arg| [Some(arg.as_str()), arg.split_once('=').map(|(_, value)| value)]);
-    let is_relative_file =
-        |name: &str| !name.is_empty() && Path::new(name).is_relative() && folder.join(name).exists();
-    values.flatten().any(is_relative_file)
-}
-
 /// Returns the beginning of untrusted text, escaped and on one line.
 fn excerpt(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_SHOWN_CHARS * 4)]);
@@ -434,21 +418,4 @@ fn excerpt(bytes: &[u8]) -> String {
     let cut: String = text.chars().take(MAX_SHOWN_CHARS).collect();
     let more = if cut.len() < text.len() || bytes.len() > MAX_SHOWN_CHARS * 4 { "…" } else { "" };
     format!("{}{more}", safe_text::line(&cut))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn relative_files_among_the_arguments_are_found() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("pay.py"), "").unwrap();
-        let names = |args: &[&str]| {
-            names_file(&args.iter().map(|arg| (*arg).to_owned()).collect::<Vec<_>>(), folder.path())
-        };
-        assert!(names(&["-u", "pay.py"]) && names(&["--script=pay.py"]) && names(&["."]));
-        let absolute = folder.path().join("pay.py");
-        assert!(!names(&[]) && !names(&["", "PROD", "--flag", absolute.to_str().unwrap()]));
-    }
 }

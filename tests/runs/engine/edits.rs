@@ -262,6 +262,25 @@ async fn a_rerun_applies_to_the_address_that_was_shown() {
 }
 
 #[tokio::test]
+async fn a_choice_that_executes_nothing_applies_whatever_the_address_is_now() {
+    for choice in [Choice::Skip, Choice::Happened] {
+        let mut bench = confirming();
+        bench.declare_unsafe("x.write");
+        bench.fake.block_forever("x.write");
+        let run = bench.launch(SEND, json!({"to": "ana"})).await;
+        bench.work_until(&run, "write", 1).await;
+        assert_eq!(pending_step(&bench.work(&run).await).1, json!("unknown_outcome"));
+        match choice {
+            Choice::Happened => bench.happened(&run, json!({})).await,
+            _ => drop(bench.decide(&run, Verdict::Approve, Some(choice)).await),
+        }
+        bench.move_service("https://b.example");
+        assert_eq!(pending_step(&bench.work(&run).await), ("send".into(), json!("confirmation")), "{choice}");
+        assert_eq!(bench.fake.count("write"), 1);
+    }
+}
+
+#[tokio::test]
 async fn a_question_of_an_earlier_version_about_an_unknown_outcome_can_be_decided() {
     let mut bench = confirming();
     bench.declare_unsafe("x.write");
