@@ -202,7 +202,15 @@ fn as_json(error: &Error, trace_id: String) -> String {
 }
 
 fn as_text(error: &Error, look: TerminalCaps) -> String {
-    let mut out = look.labeled_message("error:", TextStyle::Bad, &error.message);
+    // The command that decides what is shown is wider than most terminals: it is not broken, so that it can be copied.
+    let command = error.reason.as_ref().and_then(|reason| reason["command"].as_str());
+    let command = command.filter(|command| look.terminal && command.starts_with("skills "));
+    let before = command.and_then(|command| error.message.strip_suffix(command));
+    let message = before.map_or(error.message.as_str(), str::trim_end);
+    let mut out = look.labeled_message("error:", TextStyle::Bad, message);
+    if let (Some(_), Some(command)) = (before, command) {
+        out = format!("{out}  {}\n", safe_text::line(command));
+    }
     let near: Vec<String> = error.suggestions.iter().map(|name| safe_text::line(name).into_owned()).collect();
     let help = match near.as_slice() {
         [] => return out,
@@ -230,6 +238,23 @@ mod tests {
             as_text(&unknown(), TerminalCaps { color: false, unicode: true, width: 80, terminal: false }),
             "error: no skill is called pdf-tabels\nhelp: did you mean pdf-tables?\n"
         );
+    }
+
+    #[test]
+    fn a_command_that_decides_is_not_broken() {
+        let command = format!("skills runs approve abcd --inputs-digest {} --yes", "9f".repeat(32));
+        let message = format!("no decision made: --yes requires --inputs-digest. To approve, run: {command}");
+        let reason = Some(serde_json::json!({ "command": command }));
+        let error = Error { reason, ..Error::new(Code::ConfirmationRequired, message) };
+        let screen = TerminalCaps { color: false, unicode: true, width: 60, terminal: true };
+        assert_eq!(
+            as_text(&error, screen),
+            format!(
+                "error: no decision made: --yes requires --inputs-digest.\n  To approve, run:\n  {command}\n"
+            )
+        );
+        let piped = as_text(&error, TerminalCaps { terminal: false, ..screen });
+        assert_eq!(piped, format!("error: {}\n", error.message));
     }
 
     #[test]

@@ -303,7 +303,8 @@ pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Re
         };
         if let Some(why) = refusal {
             let message = format!("no decision made: {why}. To {verdict} the listed runs, run: {means}");
-            return Err(Error::new(Code::ConfirmationRequired, message).into());
+            let reason = Some(serde_json::json!({ "command": means }));
+            return Err(Error { reason, ..Error::new(Code::ConfirmationRequired, message) }.into());
         }
         confirm(&name, takes.len(), &means)?;
     }
