@@ -8,7 +8,7 @@ use super::Context;
 use super::args::DescribeArgs;
 use super::failure::{Exit, Failure};
 use super::finding;
-use super::output::{TerminalCaps, TextStyle, byte_size, cells, counted, fit, tokens, wrap};
+use super::output::{HANGING, TerminalCaps, TextStyle, byte_size, cells, counted, fit, tokens, wrap};
 use skills_api::{CoreParts, LevelTokens, SkillDetail};
 use skills_skill::safe_text;
 
@@ -55,8 +55,9 @@ pub fn render(detail: &SkillDetail, levels: Option<&LevelTokens>, look: Terminal
     let mut out = String::new();
     let summary = &detail.summary;
     let width = look.text_width(100);
-    let _ =
-        writeln!(out, "{}", TextStyle::Strong.paint(&safe_text::name(summary.skill_id.as_str()), look.color));
+    for row in look.rows("", HANGING, &safe_text::name(summary.skill_id.as_str())) {
+        let _ = writeln!(out, "{}", TextStyle::Strong.paint(&row, look.color));
+    }
     for line in wrap(&safe_text::line(&summary.description), width - 2) {
         let _ = writeln!(out, "  {line}");
     }

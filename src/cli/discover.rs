@@ -6,7 +6,7 @@ use std::io::Read as _;
 use super::args::DiscoverArgs;
 use super::context::Backend;
 use super::failure::{Exit, Failure};
-use super::output::{TerminalCaps, TextStyle, counted, cut, elapsed_micros, inflected, wrap};
+use super::output::{TerminalCaps, TextStyle, counted, cut, elapsed_micros, inflected, push_painted, wrap};
 use super::{Context, bar, breakdown};
 use skills_api::{Code, CoreParts, Error, usual_request};
 use skills_discovery::{Answer, Correction, Fit, Group, Hit, MatcherState, Request, Weights};
@@ -101,13 +101,10 @@ async fn explained(
 pub fn render(answer: &Answer, request: &Request, look: TerminalCaps) -> String {
     let mut out = String::new();
     let dot = if look.unicode { "·" } else { "-" };
-    let _ = writeln!(
-        out,
-        "{} {dot} {} {dot} {}",
-        fit_line(answer, look),
-        counted(answer.skills, "skill"),
-        elapsed_micros(answer.took_us)
-    );
+    push_painted(&mut out, look, |look| {
+        let took = elapsed_micros(answer.took_us);
+        format!("{} {dot} {} {dot} {took}", fit_line(answer, look), counted(answer.skills, "skill"))
+    });
     for line in readings(answer, &request.intent).iter().chain(&limitations(answer)) {
         let _ = writeln!(
             out,
@@ -222,7 +219,8 @@ fn print_sidecars(out: &mut String, answer: &Answer, look: TerminalCaps) {
         for sidecar in &answer.attachable {
             let targets: Vec<String> = sidecar.attach_targets.iter().map(ToString::to_string).collect();
             let id = look.name(&safe_text::name(sidecar.skill_id.as_str()), id_width);
-            let _ = writeln!(out, "    {id} {:>6.2}  to {}", sidecar.score, targets.join(", "));
+            let targets = safe_text::line(&targets.join(", ")).into_owned();
+            push_painted(out, look, |_| format!("    {id} {:>6.2}  to {targets}", sidecar.score));
         }
     }
     if !answer.excluded.is_empty() {

@@ -1,12 +1,11 @@
 //! The result of a command: the message on standard error, and the exit code.
 
-use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use super::context::IN_MEMORY_NOTE;
 use super::dialog::clean;
-use super::output::{TerminalCaps, TextStyle};
+use super::output::{TerminalCaps, TextStyle, stderr_caps};
 use skills_api::{Code, Error, ErrorBody, new_trace_id, redacted_text};
 use skills_config::Invocation;
 use skills_skill::safe_text;
@@ -172,7 +171,7 @@ pub fn report_error(error: &Error, json: bool, look: TerminalCaps) -> ExitCode {
     let text = match json {
         true if look.terminal => safe_text::json(&as_json(error, trace_id)).into_owned(),
         true => as_json(error, trace_id),
-        false => as_text(error, look.color),
+        false => as_text(error, look),
     };
     // If standard error is closed too, nothing can be reported.
     drop(io::stderr().lock().write_all(text.as_bytes()));
@@ -192,7 +191,8 @@ pub fn print(text: &str, is_requested: bool) {
 /// Writes warnings about a result to standard error.
 pub fn warn(warnings: &[String]) {
     for warning in warnings {
-        print(&format!("warning: {}\n", safe_text::line(warning)), false);
+        let look = stderr_caps(true);
+        print(&look.labeled_message("warning:", TextStyle::Warn, &safe_text::line(warning)), false);
     }
 }
 
@@ -201,19 +201,23 @@ fn as_json(error: &Error, trace_id: String) -> String {
     serde_json::to_string(&body).map_or_else(|_| format!("{error}\n"), |json| json + "\n")
 }
 
-fn as_text(error: &Error, color: bool) -> String {
-    let mut out = format!("{} {}\n", TextStyle::Bad.paint("error:", color), safe_text::block(&error.message));
-    let near: Vec<String> = error.suggestions.iter().map(|name| safe_text::line(name).into_owned()).collect();
-    match near.as_slice() {
-        [] => {}
-        [one] => {
-            let _ = writeln!(out, "{} did you mean {one}?", TextStyle::Strong.paint("help:", color));
-        }
-        several => {
-            let names = several.join(", ");
-            let _ = writeln!(out, "{} did you mean one of {names}?", TextStyle::Strong.paint("help:", color));
-        }
+fn as_text(error: &Error, look: TerminalCaps) -> String {
+    // The command that decides what is shown is wider than most terminals: it is not broken, so that it can be copied.
+    let command = error.reason.as_ref().and_then(|reason| reason["command"].as_str());
+    let command = command.filter(|command| look.terminal && command.starts_with("skills "));
+    let before = command.and_then(|command| error.message.strip_suffix(command));
+    let message = before.map_or(error.message.as_str(), str::trim_end);
+    let mut out = look.labeled_message("error:", TextStyle::Bad, message);
+    if let (Some(_), Some(command)) = (before, command) {
+        out = format!("{out}  {}\n", safe_text::line(command));
     }
+    let near: Vec<String> = error.suggestions.iter().map(|name| safe_text::line(name).into_owned()).collect();
+    let help = match near.as_slice() {
+        [] => return out,
+        [one] => format!("did you mean {one}?"),
+        several => format!("did you mean one of {}?", several.join(", ")),
+    };
+    out += &look.labeled_message("help:", TextStyle::Strong, &help);
     out
 }
 
@@ -231,9 +235,26 @@ mod tests {
     #[test]
     fn text_names_the_failure_and_similar_names() {
         assert_eq!(
-            as_text(&unknown(), false),
+            as_text(&unknown(), TerminalCaps { color: false, unicode: true, width: 80, terminal: false }),
             "error: no skill is called pdf-tabels\nhelp: did you mean pdf-tables?\n"
         );
+    }
+
+    #[test]
+    fn a_command_that_decides_is_not_broken() {
+        let command = format!("skills runs approve abcd --inputs-digest {} --yes", "9f".repeat(32));
+        let message = format!("no decision made: --yes requires --inputs-digest. To approve, run: {command}");
+        let reason = Some(serde_json::json!({ "command": command }));
+        let error = Error { reason, ..Error::new(Code::ConfirmationRequired, message) };
+        let screen = TerminalCaps { color: false, unicode: true, width: 60, terminal: true };
+        assert_eq!(
+            as_text(&error, screen),
+            format!(
+                "error: no decision made: --yes requires --inputs-digest.\n  To approve, run:\n  {command}\n"
+            )
+        );
+        let piped = as_text(&error, TerminalCaps { terminal: false, ..screen });
+        assert_eq!(piped, format!("error: {}\n", error.message));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::Context;
 use super::args::{Deny, LintArgs, LintFormat};
 use super::dialog::{capitalized, clean, sentences};
 use super::failure::{Exit, Failure};
-use super::output::{TerminalCaps, TextStyle, counted};
+use super::output::{HANGING, TerminalCaps, TextStyle, cells, counted, cut_middle, push_painted};
 use skills_api::{
     Code, CoreParts, Error, LintBaseline, LintFinding, LintJob, LintReport, LintRule, LintStyle, RuleCount,
     lint_rules, lint_sarif, lint_text,
@@ -119,8 +119,13 @@ fn print(cx: &mut Context, report: &LintReport, args: &LintArgs, home: &Path) ->
     };
     for fixed in &report.fixed {
         let what = fixed.repaired.join(", ");
-        let word = cx.out.paint(TextStyle::Good, "repaired");
-        cx.out.line(format!("{word} {}: {what}", safe_text::line(&path(&fixed.location))))?;
+        let path = path(&fixed.location);
+        let mut text = String::new();
+        push_painted(&mut text, look, |look| {
+            let word = TextStyle::Good.paint("repaired", look.color);
+            format!("{word} {}: {what}", safe_text::line(&path))
+        });
+        cx.out.raw(text.as_bytes())?;
     }
     if !args.summary {
         for findings in report.by_file() {
@@ -132,8 +137,19 @@ fn print(cx: &mut Context, report: &LintReport, args: &LintArgs, home: &Path) ->
                 cx.out.raw(text.as_bytes())?;
                 continue;
             }
-            let text = lint_text(findings, &shown, style);
-            let text = if is_github { text } else { cx.out.links.file(text, &shown, &file) };
+            if is_github {
+                cx.out.raw(lint_text(findings, &shown, style).as_bytes())?;
+                continue;
+            }
+            let shown = safe_text::line(&shown);
+            let spans = findings.iter().filter_map(|found| found.finding.span);
+            let header = header_path(&shown, spans.map(|span| (span.line, span.column)), look);
+            if header != *shown {
+                for row in look.rows("file ", HANGING, &shown) {
+                    cx.out.line(row)?;
+                }
+            }
+            let text = cx.out.links.file(lint_text(findings, &header, style), &header, &file);
             cx.out.raw(text.as_bytes())?;
         }
     }
@@ -146,6 +162,16 @@ fn print(cx: &mut Context, report: &LintReport, args: &LintArgs, home: &Path) ->
         cx.out.line(summary(report, args.fix, args.level))?;
     }
     Ok(())
+}
+
+/// Returns the path in the headers of the excerpts of a file, which begin at these lines and columns: cut in its middle if
+/// the terminal would continue a header in its first column.
+fn header_path(shown: &str, starts: impl Iterator<Item = (u32, u32)>, look: TerminalCaps) -> String {
+    let digits = |number: u32| number.to_string().len();
+    // The number of the line is in the header, and its width that of the margin.
+    let around = starts.map(|(line, column)| cells("  ,-[::]") + 2 * digits(line) + digits(column)).max();
+    let width = around.map_or(usize::MAX, |around| look.text_width(usize::MAX).saturating_sub(around));
+    cut_middle(shown, width, look.unicode)
 }
 
 /// Renders a finding as a labeled line.
@@ -254,6 +280,18 @@ fn described(rule: &LintRule, look: TerminalCaps) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn header_of_an_excerpt_fits_the_terminal() {
+        let path = format!("skills/x{}1 skill: no findings/SKILL.md", " ".repeat(80));
+        let screen = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
+        let header = header_path(&path, [(2, 1), (120, 17)].into_iter(), screen);
+        assert_eq!(cells(&format!("     ,-[{header}:120:17]")), 80, "{header}");
+        assert!(header.ends_with("/SKILL.md"), "{header}");
+        assert_eq!(header_path(&path, std::iter::empty(), screen), path, "without an excerpt");
+        let piped = TerminalCaps { terminal: false, ..screen };
+        assert_eq!(header_path(&path, [(2, 1)].into_iter(), piped), path);
+    }
 
     #[test]
     fn clean_result_is_stated() {

@@ -74,6 +74,9 @@ pub struct TerminalCaps {
 /// A width larger than that of any text. Labeled lines have it in addition to the width of the terminal.
 const ENDLESS: usize = 1 << 20;
 
+/// A space where a row is not broken: a control character, which safe text does not contain.
+const JOINING_SPACE: &str = "\u{1}";
+
 impl TerminalCaps {
     /// Returns the capabilities for labeled lines: without colors, characters beyond ASCII and a width.
     pub fn labeled(self) -> Self {
@@ -113,6 +116,34 @@ impl TerminalCaps {
             line.insert_str(0, if at == 0 { head } else { rest });
         }
         lines
+    }
+
+    /// Breaks a message like [`Self::rows`], except for commands in backticks that fit a row, so that they can be copied.
+    pub fn message_rows(self, head: &str, rest: &str, text: &str) -> Vec<String> {
+        let width = self.screen_width().saturating_sub(cells(rest));
+        let parts: Vec<String> = text
+            .split('`')
+            .map(|part| {
+                // The command may be in parentheses and followed by a punctuation mark.
+                let is_command = part.starts_with("skills ") && cells(part) + cells("(``),") <= width;
+                if is_command { part.replace(' ', JOINING_SPACE) } else { part.to_owned() }
+            })
+            .collect();
+        let rows = self.rows(head, rest, &parts.join("`"));
+        rows.into_iter().map(|row| row.replace(JOINING_SPACE, " ")).collect()
+    }
+
+    /// Renders a message with its label. On a terminal its further lines and rows are indented, because it may contain text
+    /// of others.
+    pub fn labeled_message(self, label: &str, style: TextStyle, text: &str) -> String {
+        let mut text = format!("{label} {}", safe_text::block(text));
+        if self.terminal {
+            let heads = std::iter::once("").chain(std::iter::repeat("  "));
+            let rows = text.lines().zip(heads).flat_map(|(line, head)| self.message_rows(head, "  ", line));
+            text = rows.collect::<Vec<_>>().join("\n");
+        }
+        let after = text.strip_prefix(label).unwrap_or(&text);
+        format!("{}{after}\n", style.paint(label, self.color))
     }
 
     /// Formats a name as a cell of a column: truncated on a terminal. In a pipe it is complete, padded to the column's
@@ -399,6 +430,14 @@ pub fn push_row(out: &mut String, head: &str, text: &str, look: TerminalCaps) {
     }
 }
 
+/// Appends a painted row with text of others, or, if it is wider than the terminal, rows without color.
+pub fn push_painted(out: &mut String, look: TerminalCaps, row: impl Fn(TerminalCaps) -> String) {
+    let rows = look.message_rows("", HANGING, &row(TerminalCaps { color: false, ..look }));
+    let text = if rows.len() == 1 { row(look) } else { rows.join("\n") };
+    out.push_str(&text);
+    out.push('\n');
+}
+
 /// Appends a row of several parts, or each of them in lines of its own if the row is wider than the terminal.
 pub fn push_parts(out: &mut String, parts: &[(TextStyle, &str)], look: TerminalCaps) {
     let texts: Vec<&str> = parts.iter().map(|(_, text)| *text).collect();
@@ -509,11 +548,34 @@ mod tests {
             out.starts_with("pay\n") && out.lines().skip(1).all(|line| line.starts_with(HANGING)),
             "{out}"
         );
+        let mut out = String::new();
+        let color = TerminalCaps { color: true, ..screen };
+        push_painted(&mut out, color, |look| TextStyle::Strong.paint("pay", look.color));
+        push_painted(&mut out, color, |look| format!("{}: no", TextStyle::Strong.paint(&forged, look.color)));
+        assert!(out.starts_with("\u{1b}[1mpay\u{1b}[0m\nw.py\n"), "{out}");
+        assert!(out.lines().skip(2).all(|line| line.starts_with(HANGING)), "{out}");
+        assert_eq!(out.matches('\u{1b}').count(), 2, "{out}");
         let piped = TerminalCaps { terminal: false, ..screen };
         for look in [piped, piped.labeled()] {
             assert_eq!(look.at_most(10).rows("+ ", "+ ", &forged), [format!("+ {forged}")]);
         }
         assert_eq!(screen.labeled().labeled().rows("+ ", "+ ", &forged), screen.rows("+ ", "+ ", &forged));
+    }
+
+    #[test]
+    fn commands_in_messages_are_not_broken() {
+        let screen = TerminalCaps { color: false, unicode: true, width: 40, terminal: true };
+        let message = |text: &str| screen.labeled_message("error:", TextStyle::Bad, text);
+        assert_eq!(
+            message("`pay` is not trusted; review it, then run `skills trust pay-invoices`; or ask"),
+            "error: `pay` is not trusted; review\n  it, then run\n  `skills trust pay-invoices`; or ask\n"
+        );
+        let long = format!("run `skills trust {}`", "pay ".repeat(12));
+        assert!(message(&long).lines().all(|row| cells(row) <= 40), "{}", message(&long));
+        let forged = format!("unknown account DE00{}✓ completed\n✓ completed", " ".repeat(20));
+        assert_eq!(message(&forged).matches("\n✓").count(), 0, "{}", message(&forged));
+        let piped = TerminalCaps { terminal: false, ..screen };
+        assert_eq!(piped.labeled_message("error:", TextStyle::Bad, &forged), format!("error: {forged}\n"));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::Context;
 use super::args::{CollisionsArgs, FailOn, RivalsArgs};
 use super::failure::{Exit, Failure};
-use super::output::{HANGING, TerminalCaps, TextStyle, counted, cut};
+use super::output::{HANGING, TerminalCaps, TextStyle, counted, cut, push_painted, push_row};
 use skills_api::{CollisionBaseline, CollisionFilter, CollisionReport, CoreParts, SkillRivals};
 use skills_discovery::{
     AdviceKind, Cluster, Collision, CollisionMap, GroupKind, PairAdvice, PairReport, PairSide, ProbedClause,
@@ -119,8 +119,8 @@ fn losers(map: &CollisionMap, all: bool, look: TerminalCaps) -> String {
     for skill in map.losers.iter().take(shown) {
         let rival = skill.rival.as_ref().map(name).unwrap_or_default();
         let own = look.name(&name(&skill.skill_id), width);
-        let _ =
-            writeln!(out, "{own}  {:>6}  {:>5}  {rival} ({})", skill.made, skill.won, skill.lost_to_rival);
+        let counts = format!("{:>6}  {:>5}", skill.made, skill.won);
+        push_painted(&mut out, look, |_| format!("{own}  {counts}  {rival} ({})", skill.lost_to_rival));
     }
     more(&mut out, map.losers.len(), shown, look);
     out
@@ -181,17 +181,17 @@ fn clauses(out: &mut String, clauses: &[ProbedClause], plain: bool, look: Termin
 
 fn rivals_text(rivals: &SkillRivals, plain: bool, look: TerminalCaps) -> String {
     let report = &rivals.report;
-    let mut out = format!("{}: ", TextStyle::Strong.paint(&name(&report.skill_id), look.color));
-    if let Some(why) = &report.not_ranked {
-        let _ = write!(out, "not ranked: {}", safe_text::line(why));
-    } else {
-        let probes = counted(report.made, "probe request");
-        let _ = write!(out, "wins {} of {probes}", report.won);
-    }
+    let mut out = String::new();
+    let mut result = report.not_ranked.as_ref().map_or_else(
+        || format!("wins {} of {}", report.won, counted(report.made, "probe request")),
+        |why| format!("not ranked: {}", safe_text::line(why)),
+    );
     if report.golden > 0 {
-        let _ = write!(out, ", {} of {}", report.golden_won, counted(report.golden, "golden query"));
+        let _ = write!(result, ", {} of {}", report.golden_won, counted(report.golden, "golden query"));
     }
-    out.push('\n');
+    push_painted(&mut out, look, |look| {
+        format!("{}: {result}", TextStyle::Strong.paint(&name(&report.skill_id), look.color))
+    });
     if !report.clauses.is_empty() {
         out.push_str("\nclauses, with the probe requests that the skill wins\n");
         clauses(&mut out, &report.clauses, plain, look);
@@ -238,7 +238,9 @@ fn rivals_text(rivals: &SkillRivals, plain: bool, look: TerminalCaps) -> String 
                 look.unicode,
             );
             let between = if plain { ": won by " } else { "  " };
-            let _ = writeln!(out, "  {query}{between}{}", TextStyle::Warn.paint(&won, look.color));
+            push_painted(&mut out, look, |look| {
+                format!("  {query}{between}{}", TextStyle::Warn.paint(&won, look.color))
+            });
         }
     }
     if !rivals.groups.is_empty() {
@@ -304,16 +306,17 @@ fn map_text(
     for collision in severe.iter().take(shown) {
         let is_new = new.is_some_and(|new| new.contains(collision));
         let note = if plain { ", new" } else { "  new" };
-        let note = if is_new { TextStyle::Warn.paint(note, look.color) } else { String::new() };
-        let _ = writeln!(
-            out,
-            "{} loses {} of {} ({}) to {}{note}",
-            name(&collision.skill_id),
-            collision.lost,
-            collision.made,
-            percent(collision.share),
-            name(&collision.rival)
-        );
+        push_painted(&mut out, look, |look| {
+            let note = if is_new { TextStyle::Warn.paint(note, look.color) } else { String::new() };
+            format!(
+                "{} loses {} of {} ({}) to {}{note}",
+                name(&collision.skill_id),
+                collision.lost,
+                collision.made,
+                percent(collision.share),
+                name(&collision.rival)
+            )
+        });
     }
     more(&mut out, severe.len(), shown, look);
     if !map.groups.is_empty() {
@@ -350,8 +353,10 @@ fn matrix(out: &mut String, cluster: &Cluster, map: &CollisionMap, look: Termina
     let heads: String = (0..cluster.skills.len()).map(|at| format!("{:>4}", letter(at))).collect();
     let label = safe_text::line(&cluster.label).into_owned();
     let label = format!("{label:<width$}");
-    let heads = TextStyle::Muted.paint(&heads, look.color);
-    let _ = writeln!(out, "{}  {heads}", TextStyle::Strong.paint(&format!("  {label}"), look.color));
+    push_painted(out, look, |look| {
+        let heads = TextStyle::Muted.paint(&heads, look.color);
+        format!("{}  {heads}", TextStyle::Strong.paint(&format!("  {label}"), look.color))
+    });
     for (row, skill) in cluster.skills.iter().enumerate() {
         let mut cells = String::new();
         for (column, rival) in cluster.skills.iter().enumerate() {
@@ -375,14 +380,15 @@ fn pair_text(pair: &PairReport, plain: bool, look: TerminalCaps) -> String {
     let mut out = String::new();
     for (letter, side) in [("A", &pair.a), ("B", &pair.b)] {
         let lost = format!("{} of them lost to the other skill", side.lost);
-        let lost = if side.lost > 0 { TextStyle::Warn.paint(&lost, look.color) } else { lost };
-        let _ = writeln!(
-            out,
-            "{letter} {}: wins {} of {}, {lost}",
-            TextStyle::Strong.paint(&name(&side.skill_id), look.color),
-            side.won,
-            counted(side.made, "probe request")
-        );
+        push_painted(&mut out, look, |look| {
+            let lost = if side.lost > 0 { TextStyle::Warn.paint(&lost, look.color) } else { lost.clone() };
+            format!(
+                "{letter} {}: wins {} of {}, {lost}",
+                TextStyle::Strong.paint(&name(&side.skill_id), look.color),
+                side.won,
+                counted(side.made, "probe request")
+            )
+        });
     }
     if !pair.golden.is_empty() {
         let won = |side: &PairSide| pair.golden.iter().filter(|duel| duel.won == side.skill_id).count();
@@ -460,7 +466,7 @@ fn advice_text(out: &mut String, advice: &PairAdvice, plain: bool, look: Termina
             }
         }
         if let Some(removed) = &advice.removed {
-            let _ = writeln!(out, "    {} is removed", name(removed));
+            push_row(out, "    ", &format!("{} is removed", name(removed)), look);
         }
     }
 }

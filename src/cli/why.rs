@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::Context;
 use super::args::WhyArgs;
 use super::failure::{Exit, Failure};
-use super::output::{HANGING, TerminalCaps, TextStyle, cells, push_parts, wrap};
+use super::output::{HANGING, TerminalCaps, TextStyle, cells, cut, push_parts, wrap};
 use super::runs::invocation;
 use skills_api::{CheckKind, CheckResult, ClientChecks, CoreParts, WhyCheck, WhyReport, WhyRequest, why};
 use skills_skill::safe_text;
@@ -80,6 +80,9 @@ fn line(out: &mut String, check: &WhyCheck, look: TerminalCaps) {
     }
 }
 
+/// Maximum width of the part of a description that a client does not show, in cells.
+const MAX_NOT_SHOWN: usize = 200;
+
 pub fn render(report: &WhyReport, look: TerminalCaps) -> String {
     let mut out = String::new();
     let strong = |text: &str| TextStyle::Strong.paint(text, look.color);
@@ -138,9 +141,9 @@ pub fn render(report: &WhyReport, look: TerminalCaps) -> String {
             line(&mut out, check, look);
         }
         if let Some(description) = client.description.as_ref().filter(|one| !one.cut.is_empty()) {
-            let cut: String = description.cut.chars().take(200).collect();
+            let cut = cut(&safe_text::line(&description.cut), MAX_NOT_SHOWN, look.unicode);
             let head = format!("    {} ", TextStyle::Muted.paint("not shown:", look.color));
-            for line in look.rows(&head, &" ".repeat(15), &safe_text::line(&cut)) {
+            for line in look.rows(&head, &" ".repeat(15), &cut) {
                 let _ = writeln!(out, "{line}");
             }
             if let Some((rank, score)) =

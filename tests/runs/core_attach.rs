@@ -495,7 +495,7 @@ async fn untrusted_parts_of_a_contract_are_reported() {
     let mut place = TestHome::new();
     write_routes(&place);
     for (trusted, what) in [
-        (["nest", "route"], "the definition of the capability `test."),
+        (["nest", "route"], "the folder with the definition of the capability `test."),
         (["nest", "ledger"], "route is not trusted"),
     ] {
         place.config.trust = trusted.iter().map(|id| place.path(&format!("skills/{id}"))).collect();

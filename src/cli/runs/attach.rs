@@ -68,7 +68,7 @@ pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Exit, Failure> {
     }
     if args.exec.detach {
         if cx.out.json {
-            let next = completion::next(cx, &run);
+            let next = completion::next(cx, &run, None);
             cx.out.value(&Outcome { attached: &attached, next })?;
         } else {
             cx.out.line(&run.id.0)?;
@@ -91,10 +91,10 @@ pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Exit, Failure> {
     }
     let done = completion::conclude(cx, &completion, &mut reporter)?;
     if let Some(control) = &attached.control {
-        reporter.print_line(&format!("  control: {}", safe_text::line(control)));
+        reporter.print_message("  control: ", &safe_text::line(control));
     }
     if cx.out.json {
-        let next = completion::next(cx, &completion.run);
+        let next = completion::next(cx, &completion.run, completion.obstacle.as_deref());
         cx.out.value(&Outcome { attached: &attached, next })?;
     } else if completion.run.outputs.is_none() {
         cx.out.line(&run.id.0)?;

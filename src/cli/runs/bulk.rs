@@ -15,7 +15,9 @@ use crate::Context;
 use crate::args::DecideArgs;
 use crate::dialog::{capitalized, clean};
 use crate::failure::{Exit, Failure};
-use crate::output::{HANGING, TerminalCaps, TextStyle, cells, counted, fit, inflected, push_row};
+use crate::output::{
+    HANGING, TerminalCaps, TextStyle, cells, counted, fit, inflected, push_painted, push_row,
+};
 use skills_api::{Code, CoreParts, DecisionPreview, Error, RunClient, RunCommand, UNDONE, distinguish};
 use skills_model::{CommandName, RunState, Verdict};
 use skills_skill::{Digest, safe_text};
@@ -223,8 +225,11 @@ async fn send(
         let sent =
             RunOutcome { run: run.id.0.clone(), title: run.title_or_skill().to_owned(), outcome, note };
         if !cx.out.json {
-            let line = if plain { plain_row(&one, &sent) } else { row(&sent, look) };
-            cx.out.line(caller.completed_in(&line))?;
+            let mut text = String::new();
+            push_painted(&mut text, look, |look| {
+                caller.completed_in(&if plain { plain_row(&one, &sent) } else { row(&sent, look) })
+            });
+            cx.out.raw(text.as_bytes())?;
             cx.out.flush()?;
         }
         report.runs.push(sent);
@@ -259,15 +264,13 @@ pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Re
             RunState::WaitingForHuman => client.run(&run.id.0).await?.sheet,
             _ => None,
         };
-        match preview {
-            None => others.push((run, state_clause(run))),
-            Some(DecisionPreview { blocked: Some(why), .. }) if verdict == Verdict::Approve => {
-                others.push((run, caller.completed_in(&why)));
-            }
-            Some(preview) if preview.outcome_unknown && verdict == Verdict::Approve => {
-                others.push((run, "the outcome of its step is unknown; decide it individually".to_owned()));
-            }
-            Some(preview) => takes.push((run, preview)),
+        let Some(preview) = preview else {
+            others.push((run, state_clause(run)));
+            continue;
+        };
+        match obstacle(verdict, args.approver.as_deref(), &preview) {
+            Some(why) => others.push((run, caller.completed_in(why))),
+            None => takes.push((run, preview)),
         }
     }
     let name = verdict.to_string();
@@ -300,7 +303,8 @@ pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Re
         };
         if let Some(why) = refusal {
             let message = format!("no decision made: {why}. To {verdict} the listed runs, run: {means}");
-            return Err(Error::new(Code::ConfirmationRequired, message).into());
+            let reason = Some(serde_json::json!({ "command": means }));
+            return Err(Error { reason, ..Error::new(Code::ConfirmationRequired, message) }.into());
         }
         confirm(&name, takes.len(), &means)?;
     }
@@ -315,6 +319,17 @@ pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Re
     };
     let commands = chosen.runs.into_iter().zip(takes).map(|(one, (_, preview))| (one, to_command(preview)));
     send(cx, &*client, commands.collect()).await
+}
+
+/// Returns why a decision cannot be sent with others, or would be rejected, as far as it is known.
+fn obstacle<'p>(verdict: Verdict, approver: Option<&str>, preview: &'p DecisionPreview) -> Option<&'p str> {
+    if verdict == Verdict::Deny {
+        return None;
+    }
+    let unknown = "the outcome of its step is unknown; decide it individually";
+    // Who else may not approve is not known.
+    let not_approver = preview.not_approver.as_deref().filter(|_| approver.is_none());
+    preview.blocked.as_deref().or(preview.outcome_unknown.then_some(unknown)).or(not_approver)
 }
 
 /// Returns the digest of a set of decisions: of the verdict, and of run, step and inputs of each.
@@ -504,6 +519,19 @@ mod tests {
         assert_ne!(both, of(&[("a", &preview), ("b", &other)], Verdict::Approve), "other inputs");
         assert_ne!(both, of(&[("a", &preview)], Verdict::Approve), "another set");
         assert_ne!(both, of(&[("a", &preview), ("b", &preview)], Verdict::Deny), "another verdict");
+    }
+
+    #[test]
+    fn an_approval_that_would_be_rejected_is_left_out() {
+        let not_approver = Some("a person other than ana must approve".to_owned());
+        let preview = detail(RunState::WaitingForHuman).sheet.unwrap();
+        assert_eq!(obstacle(Verdict::Approve, None, &preview), None);
+        let preview = DecisionPreview { not_approver, ..preview };
+        assert_eq!(obstacle(Verdict::Approve, None, &preview), preview.not_approver.as_deref());
+        assert_eq!(obstacle(Verdict::Approve, Some("bo"), &preview), None);
+        assert_eq!(obstacle(Verdict::Deny, None, &preview), None);
+        let preview = DecisionPreview { outcome_unknown: true, ..preview };
+        assert!(obstacle(Verdict::Approve, Some("bo"), &preview).unwrap().contains("individually"));
     }
 
     #[test]

@@ -7,11 +7,11 @@ use super::completion::{self, NextCommand};
 use super::inputs::InputTypes;
 use super::next_steps::Caller;
 use super::reporter::Reporter;
-use super::{bulk, inputs, launch};
+use super::{bulk, follow, inputs, launch};
 use crate::Context;
 use crate::args::{BranchArgs, CancelArgs, ResumeArgs, RunsAssignArgs, SignalArgs};
 use crate::failure::{Exit, Failure};
-use crate::output::TextStyle;
+use crate::output::{HANGING, TextStyle};
 use skills_api::{Code, CommandResult, CoreParts, Error, RunClient, RunCommand, RunDetail};
 use skills_model::CommandName;
 use skills_skill::safe_text;
@@ -165,17 +165,19 @@ pub async fn continue_run(
     reporter: &mut Reporter,
 ) -> Result<Exit, Failure> {
     let is_active_run = result.run.is_executable();
-    let note = safe_text::line(&result.note).into_owned();
+    let note = format!("run {}: {}", result.run.id, safe_text::line(&result.note));
+    let mut obstacle: Option<String> = None;
     let done = if is_active_run && !detach {
-        reporter.print_line(&format!("run {}: {note}", result.run.id));
+        reporter.print_message("", &note);
         match completion::work(client, &result.run, seen, steps, reporter).await {
             Ok(completion) => {
                 result.run = completion.run.clone();
+                obstacle.clone_from(&completion.obstacle);
                 completion::conclude(cx, &completion, reporter)?
             }
             // The command was accepted; who continues the run is reported, and is not an error of the command.
             Err(Failure::Core(error)) if error.code == Code::InvalidConfiguration => {
-                reporter.print_line(&safe_text::line(&cx.completed_in(&error.message)));
+                reporter.print_message("", &safe_text::line(&cx.completed_in(&error.message)));
                 Exit::Waiting
             }
             Err(failure) => return Err(failure),
@@ -186,18 +188,19 @@ pub async fn continue_run(
                 .print_line(&format!("{} {warning}", TextStyle::Warn.paint("warning:", reporter.look.color)));
         }
         if !cx.out.json {
-            cx.out.line(format!("run {}: {note}", result.run.id))?;
+            cx.out.line(cx.out.look.message_rows("", HANGING, &note).join("\n"))?;
         }
-        for (verb, line) in Caller::of(&cx.global).next(&result.run) {
-            reporter.print_line(&format!(
-                "  {} {line}",
-                TextStyle::Muted.paint(&format!("{:<8}", format!("{verb}:")), reporter.look.color)
-            ));
+        obstacle = follow::approval_obstacle(client, &result.run).await;
+        let caller = Caller::of(&cx.global);
+        for row in
+            completion::next_rows(&result.run, obstacle.as_deref(), &caller, cx.in_memory(), reporter.look)
+        {
+            reporter.print_line(&row);
         }
         Exit::Success
     };
     if cx.out.json {
-        let next = completion::next(cx, &result.run);
+        let next = completion::next(cx, &result.run, obstacle.as_deref());
         cx.out.value(&Outcome { result: &result, next })?;
     } else if is_active_run && !detach && result.run.outputs.is_none() {
         cx.out.line(&result.run.id.0)?;

@@ -1,7 +1,5 @@
 //! Executes a run until it ends or waits: shows its progress, then its state and the next steps.
 
-use std::fmt::Write as _;
-
 use serde::Serialize;
 
 use super::follow::{self, Completion, RunUpdate};
@@ -12,7 +10,7 @@ use super::{clock, plain, status, values};
 use crate::Context;
 use crate::context::IN_MEMORY_NOTE;
 use crate::failure::{Exit, Failure};
-use crate::output::{TerminalCaps, TextStyle};
+use crate::output::{HANGING, TerminalCaps, TextStyle};
 use skills_api::RunClient;
 use skills_model::{Gate, RunState};
 use skills_skill::safe_text;
@@ -26,8 +24,9 @@ pub struct NextCommand {
     command: String,
 }
 
-pub fn next(cx: &Context, run: &RunRecord) -> Vec<NextCommand> {
-    let next = Caller::of(&cx.global).next(run);
+/// Returns the next commands of a run, without an approval that would be rejected (see [`Completion::obstacle`]).
+pub fn next(cx: &Context, run: &RunRecord, obstacle: Option<&str>) -> Vec<NextCommand> {
+    let next = accepted(&Caller::of(&cx.global), run, obstacle);
     next.into_iter().map(|(does, command)| NextCommand { does, command }).collect()
 }
 
@@ -71,8 +70,35 @@ pub fn conclude(cx: &mut Context, completion: &Completion, reporter: &mut Report
     Ok(if completion.left { Exit::Left } else { status::done(&completion.run) })
 }
 
+/// Returns the next commands of a run, without an approval that would be rejected.
+fn accepted(caller: &Caller, run: &RunRecord, obstacle: Option<&str>) -> Vec<(&'static str, String)> {
+    let mut next = caller.next(run);
+    next.retain(|(verb, _)| obstacle.is_none() || *verb != "approve");
+    next
+}
+
+/// Renders why an approval would be rejected, and the commands that continue from the state of the run.
+pub fn next_rows(
+    run: &RunRecord,
+    obstacle: Option<&str>,
+    caller: &Caller,
+    in_memory: bool,
+    look: TerminalCaps,
+) -> Vec<String> {
+    let why = obstacle.map(|why| caller.completed_in(&safe_text::line(why)));
+    let mut rows: Vec<String> = why.iter().flat_map(|why| look.message_rows("  ", HANGING, why)).collect();
+    let next = accepted(caller, run, obstacle);
+    if in_memory && !next.is_empty() {
+        rows.push(format!("  {}", TextStyle::Warn.paint(IN_MEMORY_NOTE, look.color)));
+        return rows;
+    }
+    let label = |verb: &str| TextStyle::Muted.paint(&format!("{:<8}", format!("{verb}:")), look.color);
+    rows.extend(next.into_iter().map(|(verb, line)| format!("  {} {line}", label(verb))));
+    rows
+}
+
 /// Renders the state of the run, and the commands that continue from there.
-fn ending(
+pub fn ending(
     completion: &Completion,
     caller: &Caller,
     in_memory: bool,
@@ -81,38 +107,24 @@ fn ending(
 ) -> String {
     let run = &completion.run;
     let sign = if labeled { "Run:".to_owned() } else { status::sign(run, look) };
-    let mut out = format!("{sign} {}", status::describe(run, &jiff::tz::TimeZone::system()));
+    let mut state = status::describe(run, &jiff::tz::TimeZone::system());
     if run.state == RunState::Completed {
-        let _ = write!(out, " in {}", clock::took(run.since_ms - run.created_ms));
+        state = format!("{state} in {}", clock::took(run.since_ms - run.created_ms));
     }
+    let mut rows = look.rows(&format!("{sign} "), HANGING, &state);
     if let Some(Gate::Human { why, .. }) = &run.gate {
-        let _ = write!(out, "\n  {}", status::approval_reason(why));
+        rows.extend(look.rows("  ", HANGING, &status::approval_reason(why)));
     }
     if let Some(at) = run.expires_ms {
         let zone = jiff::tz::TimeZone::system();
         let text = status::expiry(at, run.options.on_expiry, clock::now_ms(), &zone);
-        let _ = write!(out, "\n  expires {text}");
+        rows.push(format!("  expires {text}"));
     }
     if completion.left {
-        let _ = write!(out, "\n  stopped watching; the run is not canceled");
+        rows.push("  stopped watching; the run is not canceled".to_owned());
     }
-    let mut next = caller.next(run);
-    if let Some(why) = &completion.obstacle {
-        let _ = write!(out, "\n  {}", caller.completed_in(&safe_text::line(why)));
-        next.retain(|(verb, _)| *verb != "approve");
-    }
-    if in_memory && !next.is_empty() {
-        let _ = write!(out, "\n  {}", TextStyle::Warn.paint(IN_MEMORY_NOTE, look.color));
-        return out;
-    }
-    for (verb, line) in next {
-        let _ = write!(
-            out,
-            "\n  {} {line}",
-            TextStyle::Muted.paint(&format!("{:<8}", format!("{verb}:")), look.color)
-        );
-    }
-    out
+    rows.extend(next_rows(run, completion.obstacle.as_deref(), caller, in_memory, look));
+    rows.join("\n")
 }
 
 #[cfg(test)]
@@ -161,6 +173,20 @@ mod tests {
         assert!(failed.contains("resume:  skills runs resume 0198a1b2-"), "{failed}");
         let left = completion_text(RunState::Pending, true, false);
         assert!(left.contains("not canceled") && left.contains("skills runs work"), "{left}");
+    }
+
+    #[test]
+    fn text_of_a_script_begins_no_row() {
+        let screen = TerminalCaps { terminal: true, ..CAPS };
+        let pad = " ".repeat(CAPS.width);
+        let mut run = record(RunState::Failed);
+        run.error =
+            Some(serde_json::json!({ "step": "sum", "detail": format!("unknown{pad}✓ completed in 1 m") }));
+        let obstacle = Some(format!("not you{pad}  show:    skills runs approve"));
+        let completion = Completion { run, left: false, obstacle };
+        let text = ending(&completion, &caller(&[]), false, false, screen);
+        let begin = |begin: &str| text.lines().filter(|row| row.starts_with(begin)).count();
+        assert_eq!((begin("✓"), begin("✗"), begin("  show:")), (0, 1, 1), "{text}");
     }
 
     #[test]

@@ -101,12 +101,17 @@ pub async fn wait_for_completion(
             on_update(RunUpdate::Event(event, &steps))?;
         }
     }
-    let mut obstacle = None;
-    if completion.state == RunState::WaitingForHuman {
-        let preview = client.run(id).await.ok().and_then(|detail| detail.sheet);
-        obstacle = preview.and_then(|preview| preview.approval_obstacle().map(str::to_owned));
-    }
+    let obstacle = approval_obstacle(client, &completion).await;
     Ok(Completion { left: left && completion.is_executable(), run: completion, obstacle })
+}
+
+/// Returns why an approval would be rejected, if the run waits for one.
+pub async fn approval_obstacle(client: &dyn RunClient, run: &RunRecord) -> Option<String> {
+    if run.state != RunState::WaitingForHuman {
+        return None;
+    }
+    let preview = client.run(&run.id.0).await.ok()?.sheet?;
+    preview.approval_obstacle().map(str::to_owned)
 }
 
 /// Returns the steps of a run, if some of them ended and there are not too many.
@@ -164,7 +169,8 @@ pub async fn watch(client: &dyn RunClient, id: &str, on_update: OnUpdate<'_>) ->
             () = &mut interrupted => return Ok(Completion { run, left: true, obstacle: None }),
         };
         if events.is_empty() && !run.is_executable() && !stale {
-            return Ok(Completion { run, left: false, obstacle: None });
+            let obstacle = approval_obstacle(client, &run).await;
+            return Ok(Completion { run, left: false, obstacle });
         }
         for event in &events {
             seen = event.number;

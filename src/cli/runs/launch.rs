@@ -42,17 +42,19 @@ pub async fn run(cx: &mut Context, args: &RunArgs) -> Result<Exit, Failure> {
             reporter
                 .print_line(&format!("{} {warning}", TextStyle::Warn.paint("warning:", reporter.look.color)));
         }
-        let completion = Completion { run: launched.run.clone(), left: false, obstacle: None };
+        // An idempotency key returns an existing run, which may be waiting.
+        let obstacle = follow::approval_obstacle(&*client, &launched.run).await;
+        let completion = Completion { run: launched.run.clone(), left: false, obstacle };
         let done =
             if cx.out.json { Exit::Success } else { completion::conclude(cx, &completion, &mut reporter)? };
-        answer(cx, &launched, &contract)?;
+        answer(cx, &launched, &contract, completion.obstacle.as_deref())?;
         return Ok(done);
     }
     let steps: Vec<String> = contract.steps.iter().map(|step| step.id.clone()).collect();
     let completion = completion::work(&*client, &launched.run, 0, &steps, &mut reporter).await?;
     launched.run = completion.run.clone();
     let done = completion::conclude(cx, &completion, &mut reporter)?;
-    answer(cx, &launched, &contract)?;
+    answer(cx, &launched, &contract, completion.obstacle.as_deref())?;
     Ok(done)
 }
 
@@ -87,9 +89,14 @@ pub async fn trace(cx: &mut Context, args: &TraceArgs) -> Result<Exit, Failure> 
     completion::conclude(cx, &completion, &mut reporter)
 }
 
-fn answer(cx: &mut Context, launched: &Launched, contract: &ContractView) -> Result<(), Failure> {
+fn answer(
+    cx: &mut Context,
+    launched: &Launched,
+    contract: &ContractView,
+    obstacle: Option<&str>,
+) -> Result<(), Failure> {
     if cx.out.json {
-        let next = completion::next(cx, &launched.run);
+        let next = completion::next(cx, &launched.run, obstacle);
         cx.out.value(&Outcome { launched, isolation: &contract.isolation, next })?;
     } else if launched.run.outputs.is_none() {
         // Without outputs the id of the run is printed, for scripts.

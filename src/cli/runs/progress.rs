@@ -38,8 +38,11 @@ impl Progress {
 
     /// Processes an event and prints what is relevant to the user.
     pub fn event(&mut self, event: &RunEvent, steps: &[StepView], reporter: &mut Reporter) {
-        if let Some(line) = self.line(event, steps, reporter.look) {
-            reporter.print_line(&line);
+        match self.line(event, steps, reporter.look) {
+            // The note of a labeled line is complete.
+            Some(line) if self.labeled => reporter.print_message("", &line),
+            Some(line) => reporter.print_line(&line),
+            None => {}
         }
     }
 

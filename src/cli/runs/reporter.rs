@@ -3,7 +3,7 @@
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 use crate::failure::Failure;
-use crate::output::{TerminalCaps, TextStyle};
+use crate::output::{HANGING, TerminalCaps, TextStyle};
 use skills_api::{Code, Error};
 use skills_skill::safe_text;
 
@@ -44,11 +44,16 @@ impl Reporter {
         drop(writeln!(io::stderr().lock(), "{text}"));
     }
 
+    /// Prints a message that may contain text of others, indented like `head`.
+    pub fn print_message(&mut self, head: &str, text: &str) {
+        self.print_line(&self.look.message_rows(head, HANGING, text).join("\n"));
+    }
+
     /// Prints a message that the user, or the calling program, must see: with `--json` too.
     pub fn warn(&mut self, text: &str) {
         self.clear();
-        let head = TextStyle::Warn.paint("warning:", self.look.color);
-        drop(writeln!(io::stderr().lock(), "{head} {text}"));
+        let text = self.look.labeled_message("warning:", TextStyle::Warn, text);
+        drop(write!(io::stderr().lock(), "{text}"));
     }
 
     /// Shows a text in the progress line.

@@ -7,11 +7,10 @@ use jiff::tz::TimeZone;
 use super::follow::{self, RunUpdate};
 use super::next_steps::Caller;
 use super::reporter::Reporter;
-use super::{clock, event_line, status};
+use super::{clock, completion, event_line, status};
 use crate::Context;
 use crate::args::RunsWatchArgs;
 use crate::failure::{Exit, Failure};
-use crate::output::TextStyle;
 use skills_api::CoreParts;
 use skills_model::RunState;
 use skills_skill::safe_text;
@@ -68,17 +67,8 @@ pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Exit, Failure
         return Ok(Exit::Left);
     }
     let look = reporter.look;
-    reporter.print_line(&format!(
-        "{} {}",
-        status::sign(&completion.run, look),
-        status::describe(&completion.run, &zone)
-    ));
-    for (verb, line) in Caller::of(&cx.global).next(&completion.run) {
-        reporter.print_line(&format!(
-            "  {} {line}",
-            TextStyle::Muted.paint(&format!("{:<8}", format!("{verb}:")), look.color)
-        ));
-    }
+    let text = completion::ending(&completion, &caller, cx.in_memory(), reporter.labeled, look);
+    reporter.print_line(&text);
     Ok(status::done(&completion.run))
 }
 
@@ -107,7 +97,7 @@ fn orphaned_run_reason(
         let next_step = match elsewhere {
             // This process would be rejected.
             Some(why) => safe_text::line(why).into_owned(),
-            None => format!("to execute it: {work}"),
+            None => format!("to execute it: `{work}`"),
         };
         reporter.warn(&format!("{name} {}: {text}; {next_step}", status::short(&run.id.0)));
         warned.insert(run.id.clone(), why);

@@ -30,7 +30,7 @@ pub async fn run(cx: &mut Context, args: &WorkArgs) -> Result<Exit, Failure> {
         {
             // No run was named: runs of another project are left to its workers.
             Err(Failure::Core(error)) if args.runs.is_empty() && error.code == Code::InvalidConfiguration => {
-                reporter.print_line(&format!("  {}", safe_text::line(&cx.completed_in(&error.message))));
+                reporter.print_message("  ", &safe_text::line(&cx.completed_in(&error.message)));
                 continue;
             }
             completion => completion?,

@@ -71,7 +71,7 @@ impl CapabilityServices {
     ) -> Option<String> {
         // Definitions decide about approvals, gates and default inputs.
         let (place, read) = capabilities.source(&capability.location)?;
-        let what = format!("the definition of the capability `{}`", capability.id);
+        let what = definition_subject(&capability.id);
         let name = trust_name(catalog, place.root());
         let why = self.trust.refusal_of(place.root(), &read, &what, &name)?;
         let state = self.trust.state(place.root());
@@ -137,6 +137,11 @@ impl CapabilityServices {
         }
         steps
     }
+}
+
+/// Returns the subject of a sentence about trust in the definition of a capability: trust is in its folder.
+pub(super) fn definition_subject(id: &str) -> String {
+    format!("the folder with the definition of the capability `{id}`")
 }
 
 /// Returns the argument of `skills trust` for a folder: the id of its skill, else its path.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
 
-use super::capabilities::trust_name;
+use super::capabilities::{definition_subject, trust_name};
 use super::contracts::ByContractId;
 use super::runtime::{CapabilityServices, RunRuntime};
 use super::{capability_run, contracts, launch};
@@ -343,9 +343,7 @@ impl Permissions {
         let catalog = self.registry.snapshot();
         for (id, folder) in &definitions {
             let name = trust_name(&catalog, folder);
-            if let Some(why) =
-                self.refusal(folder, &format!("the definition of the capability `{id}`"), &name)
-            {
+            if let Some(why) = self.refusal(folder, &definition_subject(id), &name) {
                 return Err(Error::new(Code::Untrusted, why));
             }
         }
@@ -360,7 +358,10 @@ impl Permissions {
             Some(above) if above != folder => match trust.state(above) {
                 // A removed bundle is trusted if the settings name a folder that contained it.
                 TrustState::Shipped | TrustState::Config { .. } => None,
-                _ => Some(format!("the folder of {what} no longer exists; restore it, or cancel the run")),
+                _ => {
+                    let gone = if what == name { format!("the folder of {what}") } else { what.to_owned() };
+                    Some(format!("{gone} no longer exists; restore it, or cancel the run"))
+                }
             },
             _ => Some(why),
         }
