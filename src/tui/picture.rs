@@ -2,10 +2,8 @@
 
 use std::fmt::Write as _;
 
-use ratatui::buffer::{Buffer, Cell};
+use ratatui::buffer::{Buffer, Cell, CellWidth as _};
 use ratatui::style::{Color, Modifier};
-
-use crate::widgets::text_width::TextWidth as _;
 
 /// Returns the drawn cells of a row: those covered by a wide character are skipped.
 pub(super) fn drawn_cells(buffer: &Buffer, y: u16) -> impl Iterator<Item = (u16, &Cell)> {
@@ -16,7 +14,7 @@ pub(super) fn drawn_cells(buffer: &Buffer, y: u16) -> impl Iterator<Item = (u16,
         if x < covered {
             return None;
         }
-        covered = x + (cell.symbol().width() as u16).max(1);
+        covered = x + cell.symbol().cell_width().max(1);
         Some((x, cell))
     })
 }

@@ -2,13 +2,12 @@
 
 use std::fmt::Write as _;
 
-use ratatui::buffer::{Buffer, Cell};
+use ratatui::buffer::{Buffer, Cell, CellWidth as _};
 use ratatui::layout::Position;
 use ratatui::style::{Color, Modifier};
 
 use super::picture::{drawn_cells, palette_index};
 use super::theme::{Role, Theme};
-use crate::widgets::text_width::TextWidth as _;
 
 /// Size of a cell, in pixels.
 const CELL: (f64, f64) = (9.0, 18.0);
@@ -107,7 +106,7 @@ impl Page {
         let cells: Vec<(u16, u16, &str, CellStyle)> = drawn_cells(buffer, y)
             .map(|(x, cell)| {
                 let look = self.look(cell, cursor == Some(Position::new(x, y)));
-                (x, (cell.symbol().width() as u16).max(1), cell.symbol(), look)
+                (x, cell.symbol().cell_width().max(1), cell.symbol(), look)
             })
             .collect();
         let top = MARGIN + f64::from(y - buffer.area.y) * CELL.1;

@@ -18,9 +18,13 @@ pub fn wrap(segs: &[Seg], width: u16) -> Vec<Vec<Seg>> {
     for (word, space) in words(segs) {
         let word_width: usize = word.iter().map(|s| s.text.width()).sum();
         let gap_width = usize::from(gap.is_some());
-        let characters: usize = word.iter().map(|seg| seg.text.graphemes(true).count()).sum();
-        let breaks_anywhere = word_width > width && word_width > characters;
-        if used > 0 && used + gap_width + word_width > width && !breaks_anywhere {
+        let characters = || word.iter().flat_map(|seg| seg.text.graphemes(true));
+        let breaks_anywhere = word_width > width && word_width > characters().count();
+        let unbroken = match characters().next() {
+            Some(first) if breaks_anywhere => first.width(),
+            _ => word_width,
+        };
+        if used > 0 && used + gap_width + unbroken > width {
             lines.push(std::mem::take(&mut line));
             used = 0;
             gap = None;
@@ -231,7 +235,7 @@ mod tests {
     #[test]
     fn a_word_longer_than_the_line_is_broken_by_cells() {
         let segs = [Seg::new("a 表格提取工具 b", Role::Text)];
-        assert_eq!(texts(&wrap(&segs, 5)), ["a", "表格", "提取", "工具", "b"].map(String::from));
+        assert_eq!(texts(&wrap(&segs, 5)), ["a 表", "格提", "取工", "具 b"].map(String::from));
     }
 
     #[test]
