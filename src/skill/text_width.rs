@@ -26,9 +26,15 @@ fn cluster_cells(cluster: &str) -> usize {
     (joined + marks).max(base + separate)
 }
 
+/// Returns the width of a character alone: that of all but nonspacing ones is at least one cell, as of prepended letters.
 fn character_cells(c: char) -> usize {
-    let is_spacing = is_voiced_mark(c) || CATEGORY.get(c) == GeneralCategory::SpacingMark;
-    c.width().unwrap_or(0).max(usize::from(is_spacing))
+    let is_medial_jamo = matches!(c, '\u{1160}'..='\u{11ff}' | '\u{d7b0}'..='\u{d7ff}');
+    let is_nonspacing = is_medial_jamo
+        || matches!(
+            CATEGORY.get(c),
+            GeneralCategory::NonspacingMark | GeneralCategory::EnclosingMark | GeneralCategory::Format
+        );
+    c.width().unwrap_or(0).max(usize::from(is_voiced_mark(c) || !is_nonspacing))
 }
 
 const fn is_voiced_mark(c: char) -> bool {
@@ -56,6 +62,8 @@ mod tests {
             ("காலா", 4),
             ("ক্ষ", 2),
             ("\u{9be}", 2),
+            ("\u{d4e}7", 2),
+            ("\u{1112}\u{1161}\u{11ab}", 2),
             ("\u{644}\u{627}", 2),
             ("\u{301}", 1),
         ] {

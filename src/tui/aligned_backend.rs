@@ -1,6 +1,7 @@
 //! A backend that draws every cell in its column, whatever width the terminal gives to the characters before it.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use ratatui::backend::{Backend, ClearType, CrosstermBackend, WindowSize};
@@ -8,14 +9,67 @@ use ratatui::buffer::{Cell, CellWidth as _};
 use ratatui::layout::{Position, Size};
 
 /// Terminals and libraries disagree about the width of clusters. One that is drawn narrower than assumed would move the
-/// rest of the row to the left, and leave a part of the former frame; see [`drawable`](crate::widgets::drawable) for those
-/// that are drawn wider.
-pub struct AlignedBackend<W: Write>(CrosstermBackend<W>);
+/// rest of the row to the left and leave a part of the former frame, and one that is drawn wider would stay in the next
+/// cell, which did not change. Rows with such clusters are drawn completely. [`drawable`](crate::widgets::drawable) puts
+/// spaces after clusters that are known to be drawn wider.
+pub struct AlignedBackend<W: Write> {
+    inner: CrosstermBackend<W>,
+    /// What the terminal shows, by row.
+    rows: BTreeMap<u16, Vec<Cell>>,
+}
 
 impl<W: Write> AlignedBackend<W> {
     pub const fn new(writer: W) -> Self {
-        Self(CrosstermBackend::new(writer))
+        Self { inner: CrosstermBackend::new(writer), rows: BTreeMap::new() }
     }
+
+    /// Records changed cells of a row; returns whether it contains cells of uncertain width, or contained one before.
+    fn record(&mut self, y: u16, changed: &[(u16, &Cell)]) -> bool {
+        let row = self.rows.entry(y).or_default();
+        let is_uncertain = |row: &[Cell]| row.iter().any(|cell| !has_certain_width(cell.symbol()));
+        let was_uncertain = is_uncertain(row);
+        for (x, cell) in changed {
+            let (x, end) = (usize::from(*x), usize::from(x.saturating_add(columns(cell))));
+            row.resize(row.len().max(end), Cell::EMPTY);
+            row[x..end].fill(Cell::EMPTY);
+            row[x] = (*cell).clone();
+        }
+        was_uncertain || is_uncertain(row)
+    }
+
+    /// Draws a row: spaces also in place of the cells of uncertain width, then these, then all others.
+    fn draw_row(&mut self, y: u16) -> io::Result<()> {
+        let Some(row) = self.rows.get(&y) else { return Ok(()) };
+        let (mut spaces, mut uncertain, mut others) = (Vec::new(), [Vec::new(), Vec::new()], Vec::new());
+        let mut next = 0;
+        for (x, cell) in (0..).zip(row) {
+            if x < next {
+                continue;
+            }
+            next = x.saturating_add(columns(cell));
+            if !has_certain_width(cell.symbol()) {
+                let mut space = cell.clone();
+                space.set_symbol(" ");
+                spaces.extend((x..next).map(|x| (x, Cow::Owned(space.clone()))));
+                // Without neighbors, so that the cursor is moved before each.
+                uncertain[usize::from(x % 2)].push((x, y, cell));
+            } else if matches!(cell.symbol(), "" | " ") {
+                spaces.push((x, Cow::Borrowed(cell)));
+            } else {
+                others.push((x, y, cell));
+            }
+        }
+        self.inner.draw(spaces.iter().map(|(x, cell)| (*x, y, cell.as_ref())))?;
+        for cells in uncertain {
+            self.inner.draw(cells.into_iter())?;
+        }
+        self.inner.draw(others.into_iter())
+    }
+}
+
+/// Returns the number of columns of a cell in the buffer.
+fn columns(cell: &Cell) -> u16 {
+    cell.symbol().cell_width().max(1)
 }
 
 /// Returns whether all terminals draw a cell in the same columns: ASCII, letters of Latin, Greek and Cyrillic,
@@ -36,79 +90,73 @@ fn has_certain_width(symbol: &str) -> bool {
 
 impl<W: Write> Write for AlignedBackend<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
+        self.inner.write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Write::flush(&mut self.0)
+        Write::flush(&mut self.inner)
     }
 }
 
 impl<W: Write> Backend for AlignedBackend<W> {
     type Error = io::Error;
 
-    /// Draws spaces in place of the cells of uncertain width first, and then these, each at its own position: one that is
-    /// drawn narrower leaves spaces, and one that is drawn wider keeps its end.
     fn draw<'a, I>(&mut self, content: I) -> io::Result<()>
     where
         I: Iterator<Item = (u16, u16, &'a Cell)>,
     {
-        let (mut cells, mut uncertain) = (Vec::new(), Vec::new());
+        let mut changed: BTreeMap<u16, Vec<(u16, &Cell)>> = BTreeMap::new();
         for (x, y, cell) in content {
-            if has_certain_width(cell.symbol()) {
-                cells.push((x, y, Cow::Borrowed(cell)));
-                continue;
-            }
-            uncertain.push((x, y, cell));
-            let mut space = cell.clone();
-            space.set_symbol(" ");
-            let columns = x..x.saturating_add(cell.symbol().cell_width().max(1));
-            cells.extend(columns.map(|column| (column, y, Cow::Owned(space.clone()))));
+            changed.entry(y).or_default().push((x, cell));
         }
-        self.0.draw(cells.iter().map(|(x, y, cell)| (*x, *y, cell.as_ref())))?;
-        // Without neighbors, so that the cursor is moved before each.
-        let (even, odd): (Vec<_>, Vec<_>) = uncertain.into_iter().partition(|(x, ..)| x % 2 == 0);
-        [even, odd].into_iter().try_for_each(|cells| self.0.draw(cells.into_iter()))
+        let (uncertain, certain): (Vec<_>, Vec<_>) =
+            changed.into_iter().partition(|(y, cells)| self.record(*y, cells));
+        let cells = certain.iter().flat_map(|(y, cells)| cells.iter().map(|(x, cell)| (*x, *y, *cell)));
+        self.inner.draw(cells)?;
+        uncertain.into_iter().try_for_each(|(y, _)| self.draw_row(y))
     }
 
     fn append_lines(&mut self, count: u16) -> io::Result<()> {
-        self.0.append_lines(count)
+        self.rows.clear();
+        self.inner.append_lines(count)
     }
 
     fn hide_cursor(&mut self) -> io::Result<()> {
-        self.0.hide_cursor()
+        self.inner.hide_cursor()
     }
 
     fn show_cursor(&mut self) -> io::Result<()> {
-        self.0.show_cursor()
+        self.inner.show_cursor()
     }
 
     fn get_cursor_position(&mut self) -> io::Result<Position> {
-        self.0.get_cursor_position()
+        self.inner.get_cursor_position()
     }
 
     fn set_cursor_position<P: Into<Position>>(&mut self, position: P) -> io::Result<()> {
-        self.0.set_cursor_position(position)
+        self.inner.set_cursor_position(position)
     }
 
     fn clear(&mut self) -> io::Result<()> {
-        self.0.clear()
+        self.rows.clear();
+        self.inner.clear()
     }
 
     fn clear_region(&mut self, region: ClearType) -> io::Result<()> {
-        self.0.clear_region(region)
+        self.rows.clear();
+        self.inner.clear_region(region)
     }
 
     fn size(&self) -> io::Result<Size> {
-        self.0.size()
+        self.inner.size()
     }
 
     fn window_size(&mut self) -> io::Result<WindowSize> {
-        self.0.window_size()
+        self.inner.window_size()
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Backend::flush(&mut self.0)
+        Backend::flush(&mut self.inner)
     }
 }
 
@@ -177,6 +225,15 @@ mod tests {
             }
         }
         assert_eq!(drawn(&["the former frame", "a\u{e000} b"], 2), "a\u{e000} b", "over a space");
+    }
+
+    #[test]
+    fn nothing_of_a_former_frame_remains_in_unchanged_cells() {
+        // A prepended letter, which the buffer draws in the cell of the digit.
+        let (plain, prepended) = ("a1b2", "\u{d4e}71b2");
+        assert_eq!(drawn(&[plain, prepended, plain], 1), plain);
+        assert_eq!(drawn(&[plain, prepended], 1), "\u{d4e}1b2", "unchanged cells are drawn over it");
+        assert_eq!(drawn(&[plain, "\u{d4e}7  b2"], 1), "\u{d4e}7 b2", "it is complete over a space");
     }
 
     #[test]
