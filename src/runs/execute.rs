@@ -288,9 +288,40 @@ impl Engine {
             Vec::new()
         };
         let Ok(plan) = Plan::from_value(&contract, &record.contract_digest) else { return Ok(None) };
-        let restored = self.scheduler(record, Arc::new(plan), &checkpoint, lost).await?;
-        let Ok(mut scheduler) = restored else { return Ok(None) };
-        let mut asks: Vec<ApprovalRequest> = before_first_step(&scheduler).into_iter().collect();
+        let plan = Arc::new(plan);
+        let mut found = None;
+        // If nothing requires approval here, an approval may have been given for the bindings of this process, while the
+        // run waits for one of others.
+        for ignores_approvals in [false, true] {
+            let restored =
+                self.scheduler(record.clone(), Arc::clone(&plan), &checkpoint, lost.clone()).await?;
+            let Ok(mut scheduler) = restored else { return Ok(None) };
+            if ignores_approvals {
+                scheduler.approvals.grants.remove(&step);
+            }
+            found = self.question_at(&mut scheduler, &step, &inputs_digest, &why).await;
+            if found.is_some() {
+                break;
+            }
+        }
+        Ok(found.map(|ask| PendingGate {
+            step: ask.step,
+            capability: ask.capability,
+            inputs: ask.inputs,
+            inputs_digest: ask.digest,
+            why: ask.why,
+        }))
+    }
+
+    /// Returns what would be asked at a step: the question with the given digest, if it is one of them.
+    async fn question_at(
+        &self,
+        scheduler: &mut Scheduler,
+        step: &str,
+        inputs_digest: &str,
+        why: &ApprovalReason,
+    ) -> Option<ApprovalRequest> {
+        let mut asks: Vec<ApprovalRequest> = before_first_step(scheduler).into_iter().collect();
         let mut next = Expansion::default();
         // An error of `expand` is ignored here; it fails the run when it continues.
         let _ = scheduler.expand(&Running::new(), (self.now)(), &mut next);
@@ -301,17 +332,10 @@ impl Engine {
                 found = Some(ask);
             }
         }
-        let found = match (found, next.calls.iter().find(|call| call.path == step)) {
-            (None, Some(call)) => self.restored_to(&scheduler.approvals, &why, call).await,
+        match (found, next.calls.iter().find(|call| call.path == step)) {
+            (None, Some(call)) => self.restored_to(&scheduler.approvals, why, call).await,
             (found, _) => found,
-        };
-        Ok(found.map(|ask| PendingGate {
-            step: ask.step,
-            capability: ask.capability,
-            inputs: ask.inputs,
-            inputs_digest: ask.digest,
-            why: ask.why,
-        }))
+        }
     }
 
     /// Returns the question for a call that required approval because of a change that has been reverted since.

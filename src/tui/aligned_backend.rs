@@ -42,7 +42,7 @@ impl<W: Write> AlignedBackend<W> {
         let Some(row) = self.rows.get(&y) else { return Ok(()) };
         let (mut spaces, mut uncertain, mut others) = (Vec::new(), [Vec::new(), Vec::new()], Vec::new());
         let mut next = 0;
-        for (x, cell) in (0..).zip(row) {
+        for (x, cell) in (0_u16..).zip(row) {
             if x < next {
                 continue;
             }
@@ -230,10 +230,10 @@ mod tests {
     #[test]
     fn nothing_of_a_former_frame_remains_in_unchanged_cells() {
         // A prepended letter, which the buffer draws in the cell of the digit.
-        let (plain, prepended) = ("a1b2", "\u{d4e}71b2");
-        assert_eq!(drawn(&[plain, prepended, plain], 1), plain);
-        assert_eq!(drawn(&[plain, prepended], 1), "\u{d4e}1b2", "unchanged cells are drawn over it");
-        assert_eq!(drawn(&[plain, "\u{d4e}7  b2"], 1), "\u{d4e}7 b2", "it is complete over a space");
+        let (former, prepended) = ("a1b2", "\u{d4e}71b2");
+        assert_eq!(drawn(&[former, prepended, former], 1), former);
+        assert_eq!(drawn(&[former, prepended], 1), "\u{d4e}1b2", "unchanged cells are drawn over it");
+        assert_eq!(drawn(&[former, "\u{d4e}7  b2"], 1), "\u{d4e}7 b2", "it is complete over a space");
     }
 
     #[test]

@@ -226,6 +226,24 @@ async fn an_approval_applies_to_the_address_that_was_shown() {
 }
 
 #[tokio::test]
+async fn own_approval_does_not_answer_the_question_for_another_address() {
+    for (text, inputs) in [(SEND, json!({"to": "ana"})), (EACH, json!({"all": [1, 2]}))] {
+        let bench = confirming();
+        let run = bench.launch(text, inputs).await;
+        assert_eq!(pending_step(&bench.work(&run).await).0, "send");
+        bench.move_service("https://b.example");
+        let own = bench.look(&run).await.inputs_digest;
+        bench.approve(&run).await;
+        bench.move_service("");
+        assert_eq!(pending_step(&bench.work(&run).await).0, "send", "asked again");
+        assert_ne!(shown(&bench, &run).await, own);
+        bench.move_service("https://b.example");
+        let at = bench.engine.at_gate(&run).await.unwrap().unwrap();
+        assert_eq!(at.inputs_digest, own, "not what the worker asked");
+    }
+}
+
+#[tokio::test]
 async fn a_question_without_bindings_is_replaced_when_something_can_be_called() {
     let bench = confirming();
     bench.move_service(NOT_CONFIGURED);
