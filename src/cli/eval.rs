@@ -216,7 +216,7 @@ fn render(evaluation: &Evaluation, called: &Invocation, plain: bool, look: Termi
     let head = if plain { "latency:" } else { "latency   " };
     let _ = writeln!(out, "  {head} {half} (p50), {most} (p99)");
     out += &operating_points(report, plain, look);
-    lost(&mut out, evaluation, called, look);
+    lost(&mut out, evaluation, called, TerminalCaps { unicode: look.unicode && !plain, ..look });
     passed(&mut out, evaluation, look);
     if !evaluation.missing.is_empty() {
         let ids: Vec<String> =
@@ -352,7 +352,9 @@ fn lost(out: &mut String, evaluation: &Evaluation, called: &Invocation, look: Te
         let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&what, look.color));
         if let Some(advice) = evaluation.advice.iter().find(|advice| advice.query == lost.query) {
             let word = safe_text::line(&advice.word);
-            let text = format!("add “{word}” to the description: {:+.2}, {}", advice.gain, advice.new_rank());
+            let (open, close) = if look.unicode { ("“", "”") } else { ("\"", "\"") };
+            let (gain, rank) = (advice.gain, advice.new_rank());
+            let text = format!("add {open}{word}{close} to the description: {gain:+.2}, {rank}");
             let _ = writeln!(out, "    {text}; {} won, {} lost", advice.won, advice.lost);
         }
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::Context;
 use super::args::ListArgs;
-use super::dialog::{clean, sentences};
+use super::dialog::{clean, clean_own, sentences};
 use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, cells, counted, cut, cut_middle, fit, wrap};
 use skills_api::{
@@ -91,7 +91,7 @@ fn labeled(list: &SkillList) -> String {
         let _ = writeln!(out, "{number}. {}", sentences(parts));
     }
     for refusal in &list.refused {
-        let why = refusal.findings.last().map(|finding| clean(&finding.message)).unwrap_or_default();
+        let why = refusal.findings.last().map(|finding| clean_own(&finding.message)).unwrap_or_default();
         let _ =
             writeln!(out, "Rejected: {}", sentences(vec![clean(&safe_text::name(refusal.id.as_str())), why]));
     }
