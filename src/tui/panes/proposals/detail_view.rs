@@ -15,7 +15,8 @@ use crate::widgets::{
     exact, shown, wrap,
 };
 use skills_api::{
-    CheckResult, ProposalCheckKind, ProposalDecision, ProposalState, ProposalSummary, ProposalView,
+    CheckResult, ProposalCheck, ProposalCheckKind, ProposalDecision, ProposalState, ProposalSummary,
+    ProposalView,
 };
 use skills_discovery::{ChangedQuery, GoldenChange};
 
@@ -162,7 +163,11 @@ fn lines(view: &ProposalView, unified: bool, width: u16, clock_ms: i64, glyphs: 
             let gap = column.saturating_sub(name.len() + note.len() + 1);
             format!("{name}{}{note} ", " ".repeat(gap))
         };
-        let head = format!("{} {}", side("current", &before), side("proposed", &after));
+        let applies = |check: &ProposalCheck| {
+            check.check == ProposalCheckKind::Unchanged && check.result == CheckResult::Pass
+        };
+        let old = if view.checks.iter().any(applies) { "current" } else { "base" };
+        let head = format!("{} {}", side(old, &before), side("proposed", &after));
         lines.push(Line::Rich(RichLine::of(head, Role::Muted)));
     }
     lines.extend(diff_view::rows(&view.hunks, width, two_columns).into_iter().map(Line::Diff));
