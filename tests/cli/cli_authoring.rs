@@ -236,6 +236,7 @@ fn why_shows_how_a_client_repairs_a_file() {
     file("noend", "---\nname: noend\ndescription: Resizes images.\n# Noend\nText\n");
     file("colon", "---\nname: colon\ndescription: Reads tables: from PDF files.\n---\nBody\n");
     file("nodesc", "---\nname: nodesc\n---\n");
+    file("twice", "---\nname: twice\ndescription: Resizes images.\nlicense: A\nlicense: B\n---\nBody\n");
     let checks = |name: &str| {
         let report = home.run_bare(&["why", name, "--client", "claude-code", "--json"]).json();
         let client = report["clients"][0].clone();
@@ -248,9 +249,13 @@ fn why_shows_how_a_client_repairs_a_file() {
         assert!(client["repaired"].is_string(), "{client}");
         let (result, parse) = check("parse");
         assert_eq!(result, "pass", "what the client does is known: {client}");
-        assert!(parse.starts_with("Claude Code reads the file with a workaround: "), "{parse}");
+        assert!(parse.starts_with("Claude Code reads the file with a workaround for "), "{parse}");
+        if name == "twice" {
+            assert!(parse.contains("a duplicate key: "), "{parse}");
+        }
         check("description")
     };
+    checks("twice");
     let (result, evidence) = checks("noend");
     assert_eq!((&*result, &*evidence), ("fail", "Claude Code shows “---” instead of the description"));
     assert_eq!(checks("colon"), ("pass".into(), "all 29 characters of the description are shown".into()));

@@ -144,7 +144,7 @@ impl Reader<'_> {
         match fact.value() {
             Some(Handling::Dropped) => return Err(self.dropped(what)),
             Some(Handling::Repaired(how)) => {
-                self.read.repaired.get_or_insert_with(|| how.clone());
+                self.read.repaired.get_or_insert_with(|| format!("{what}: {how}"));
             }
             Some(Handling::FromBody) => {
                 self.read.repaired.get_or_insert_with(|| format!("{what}: uses the first line of the text"));
