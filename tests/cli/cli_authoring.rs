@@ -271,6 +271,23 @@ fn why_shows_how_a_client_repairs_a_file() {
 }
 
 #[test]
+fn why_does_not_state_an_offer_that_varies_between_starts() {
+    let home = Home::empty();
+    for (place, description) in [(".claude", "Counts words."), (".agents", "Counts lines.")] {
+        let folder = home.path().join("home").join(place).join("skills/same");
+        fs::create_dir_all(&folder).unwrap();
+        let source = format!("---\nname: same\ndescription: {description}\n---\nText\n");
+        fs::write(folder.join("SKILL.md"), source).unwrap();
+    }
+    let report = home.run_bare(&["why", "same", "--client", "opencode", "--json"]).json();
+    let checks = report["clients"][0]["checks"].as_array().unwrap();
+    let result =
+        |kind: &str| checks.iter().find(|check| check["check"] == kind).map(|check| &check["result"]);
+    assert_eq!(result("offered"), Some(&"unknown".into()), "{report}");
+    assert_eq!(result("description"), None, "{report}");
+}
+
+#[test]
 fn why_advises_what_the_reason_of_the_client_requires() {
     let home = Home::with_skills();
     let folder = home.path().join("home/.claude/skills/my_tool");

@@ -252,6 +252,11 @@ impl Examination<'_> {
             checks.push(WhyCheck::fail(CheckKind::Offered, group.why.clone(), help));
             return (checks, None);
         }
+        if matches!(entry.map(|entry| &entry.state), Some(ClientViewState::Either(_))) {
+            let evidence = "either this skill or one of the others is offered to the model";
+            checks.push(WhyCheck::unknown(CheckKind::Offered, evidence));
+            return (checks, None);
+        }
         let (check, cut) = self.description_check(terms, has_request, repaired);
         checks.extend([WhyCheck::pass(CheckKind::Offered, "it is offered to the model"), check]);
         (checks, cut)

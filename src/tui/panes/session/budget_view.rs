@@ -62,7 +62,7 @@ fn counts(made: BudgetResult, not_listed: &[HiddenSkills]) -> Vec<(usize, String
         (made.name_only, "name only", "budget or settings"),
         (made.shortened, "truncated", "over budget"),
         (made.beyond, "over budget", "truncation not published"),
-        (made.other_text, "other text", "in place of the description"),
+        (made.other_text, "other text", "shown instead"),
         (made.unknown, "unknown", "whether and how they are listed"),
     ];
     let bound = bound.into_iter().map(|(many, what, why)| (many, what, why.to_owned()));
