@@ -271,6 +271,15 @@ fn why_shows_how_a_client_repairs_a_file() {
 }
 
 #[test]
+fn a_rejected_file_of_unknown_state_is_listed_once() {
+    let home = Home::with_skills();
+    home.file("empty/SKILL.md", "");
+    let shown = home.run(&["list", "--client", "cursor"]).stdout;
+    let rows: Vec<&str> = shown.lines().filter(|line| line.contains("  empty ")).collect();
+    assert!(rows.len() == 1 && rows[0].contains("unknown"), "{shown}");
+}
+
+#[test]
 fn why_does_not_state_an_offer_that_varies_between_starts() {
     let home = Home::empty();
     for (place, description) in [(".claude", "Counts words."), (".agents", "Counts lines.")] {
