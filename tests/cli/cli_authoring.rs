@@ -635,6 +635,7 @@ fn clients_are_compared_with_a_reason_for_each_missing_skill() {
         "people/SKILL.md",
         "---\nname: people\ndescription: Deploys.\ndisable-model-invocation: true\n---\nx\n",
     );
+    write("waits/SKILL.md", "---\nname: waits\ndescription: Waits.\npaths: ['*.py']\n---\nx\n");
     let report =
         home.run_bare(&["--json", "visibility", "--client", "claude-code", "--client", "codex"]).json();
     let cell = |id: &str, at: usize| {
@@ -643,6 +644,7 @@ fn clients_are_compared_with_a_reason_for_each_missing_skill() {
     };
     assert_eq!((&cell("plain", 0)["state"], &cell("plain", 0)["words"]), (&"full".into(), &4.into()));
     assert_eq!(cell("people", 0)["state"], "manual");
+    assert_eq!(cell("waits", 0)["state"], "off", "users cannot invoke it yet either");
     assert!(cell("people", 0)["reason"].as_str().unwrap().contains("disable-model-invocation"));
     assert_eq!(cell("plain", 1)["state"], "not_searched");
     assert_eq!(report["clients"][0]["with_description"], 1);
