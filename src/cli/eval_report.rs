@@ -265,7 +265,8 @@ pub fn github(evaluation: &Evaluation, called: &Invocation, cwd: &Path) -> Strin
     let mut figures = if report.queries == 0 {
         "no in-scope queries".to_owned()
     } else {
-        format!("P@1 {:.3}, MRR@10 {:.3}, {} queries", report.p_at_1, report.mrr_at_10, report.queries)
+        let queries = counted(report.queries, "query");
+        format!("P@1 {:.3}, MRR@10 {:.3}, {queries}", report.p_at_1, report.mrr_at_10)
     };
     if let (Some(changed), Some(queries)) = (&evaluation.changed, &evaluation.compared) {
         figures += &format!("; {} with a different winner, {}", changed.len(), compared(queries, called));

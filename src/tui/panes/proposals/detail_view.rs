@@ -262,8 +262,10 @@ fn push_effect(lines: &mut Vec<Line>, effect: Option<&GoldenChange>, width: u16,
             Seg::new(format!(" {:<8}", gain(change, glyphs)), Role::Text),
         ]
     };
-    rows.push(figure("P@1", before.p_at_1, after.p_at_1));
-    rows.push(figure("MRR@10", before.mrr_at_10, after.mrr_at_10));
+    if after.queries > 0 {
+        rows.push(figure("P@1", before.p_at_1, after.p_at_1));
+        rows.push(figure("MRR@10", before.mrr_at_10, after.mrr_at_10));
+    }
     let (old, new) = (before.false_triggers, after.false_triggers);
     let (glyph, role) = match new.cmp(&old) {
         std::cmp::Ordering::Less => (glyphs.down, Role::Success),

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_are_shortened_before_they_are_cut() {
+    fn long_reasons_lose_their_details_first() {
         let why = "nested too deep: Claude Code loads only folders directly in ~/.claude/skills";
         assert_eq!(
             [80, 15, 14].map(|available| fitting_reason(why, available)),
