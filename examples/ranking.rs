@@ -72,7 +72,7 @@ fn measure(name: &str, set: &Set, strangers: &[Case], weights: &Weights) {
     let cases: Vec<Case> = set.queries.iter().chain(strangers).cloned().collect();
     let report_all = report(&router, &cases);
     let at = |accepted_share: f64| {
-        let point = report_all.thresholds.iter().find(|point| (point.accepted - accepted_share).abs() < 1e-9);
+        let point = report_all.thresholds.iter().find(|point| point.accepted > accepted_share - 1e-9);
         point.and_then(|point| point.rejected).map_or_else(|| "–".to_owned(), percent)
     };
     println!(

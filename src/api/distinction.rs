@@ -171,7 +171,7 @@ impl<'v> Differences<'v> {
         }
         let key = (name.to_owned(), text);
         let same = self.common.get(&key).copied().unwrap_or(0);
-        named(name, &key.1, same)
+        named(name, value, same)
     }
 
     /// Returns the fields of one object that differ, as `name=value`; empty for a field without a value.
@@ -200,7 +200,7 @@ impl<'v> Differences<'v> {
         let fields = self.first.and_then(Value::as_object).into_iter().flatten();
         let mut fields: Vec<_> = fields.filter(|(name, _)| !self.has(name)).collect();
         fields.sort_unstable_by_key(|(name, _)| *name);
-        let parts = fields.into_iter().map(|(name, value)| named(name, &value_line(value), 0));
+        let parts = fields.into_iter().map(|(name, value)| named(name, value, 0));
         parts.collect::<Vec<_>>().join("  ")
     }
 }
@@ -214,7 +214,9 @@ pub fn value_line(value: &Value) -> String {
 }
 
 /// Returns `name=value`; of a long text that shares its beginning with another one, its start and the part that differs.
-fn named(name: &str, text: &str, same: usize) -> String {
+/// A text that could be taken for several fields is in quotation marks.
+fn named(name: &str, value: &Value, same: usize) -> String {
+    let text = value_line(value);
     let length = text.chars().count();
     let shared = same + CONTEXT_LENGTH > VALUE_LENGTH && length > VALUE_LENGTH;
     let skipped = if shared { same.saturating_sub(CONTEXT_LENGTH) } else { 0 };
@@ -227,8 +229,11 @@ fn named(name: &str, text: &str, same: usize) -> String {
         (0, VALUE_LENGTH)
     };
     part.extend(text.chars().skip(from).take(left));
-    let after = if length > from + left { "…" } else { "" };
-    format!("{}={part}{after}", safe_text::line(name))
+    if length > from + left {
+        part.push('…');
+    }
+    let shown = if value.is_string() { safe_text::field(&part) } else { part };
+    format!("{}={shown}", safe_text::field(name))
 }
 
 fn contains_word(title: &str, value: &str) -> bool {
@@ -331,7 +336,7 @@ mod tests {
         let runs = [note("is late"), note("was paid"), run("pay", "Pay 3", json!({"amount": 3}))];
         assert_eq!(
             distinguishing_texts(&runs.iter().collect::<Vec<_>>(), "  "),
-            ["text=Dear supplie…last week is late", "text=Dear supplie…last week was paid", ""]
+            [r#"text="Dear supplie…last week is late""#, r#"text="Dear supplie…last week was paid""#, ""]
         );
         let runs = [run("pay", "Pay", json!({"n": 1, "to": "ana"})), run("send", "Pay", json!({"n": 1}))];
         assert_eq!(distinguishing_texts(&runs.iter().collect::<Vec<_>>(), ", ")[1], "send, n=1");
@@ -362,10 +367,22 @@ mod tests {
         assert_eq!(
             rows,
             [
-                "text=Dear supplie…ek has no number",
-                "text=Dear supplie…ek has no date",
-                "text=Dear supplie…last week was paid"
+                r#"text="Dear supplie…ek has no number""#,
+                r#"text="Dear supplie…ek has no date""#,
+                r#"text="Dear supplie…last week was paid""#
             ]
         );
+    }
+
+    #[test]
+    fn no_value_imitates_a_field() {
+        let (one, other) = (
+            json!({"address": "Elm St 1  amount=12", "iban": "DE00", "tags": ["a b"]}),
+            json!({"address": "amount=12", "iban": "DE11", "tags": []}),
+        );
+        let differences = Differences::of(&[&one, &other]);
+        assert_eq!(differences.line(&one), r#"address="Elm St 1  amount=12"  iban=DE00  tags=["a b"]"#);
+        assert_eq!(differences.line(&other), r#"address="amount=12"  iban=DE11  tags=[]"#);
+        assert_eq!(Differences::of(&[&one, &one]).common(), differences.line(&one));
     }
 }

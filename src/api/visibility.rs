@@ -53,7 +53,7 @@ pub enum Visibility {
     NameOnly,
     /// Nothing: the skill is user-only.
     Manual,
-    /// Nothing: the client's settings turn it off.
+    /// Nothing: the client's settings turn it off, or it is not offered yet.
     Off,
     /// Nothing: the client rejects the file or has no space for it.
     Dropped,
@@ -484,9 +484,7 @@ impl<'v> Index<'v> {
                 (Visibility::Manual, format!("user-only: {message}"))
             }
             Some(ClientViewState::TurnedOff(message)) => (Visibility::Off, format!("turned off: {message}")),
-            Some(ClientViewState::Waiting(until)) => {
-                (Visibility::Manual, format!("not offered yet: {until}"))
-            }
+            Some(ClientViewState::Waiting(until)) => (Visibility::Off, format!("not offered yet: {until}")),
             Some(ClientViewState::Found | ClientViewState::Repaired(_) | ClientViewState::Either(_)) => {
                 return None;
             }

@@ -2,8 +2,6 @@
 
 use std::fmt::Write as _;
 
-use serde_json::Value;
-
 use super::Context;
 use super::args::AuditAction;
 use super::failure::{Exit, Failure};
@@ -129,12 +127,11 @@ fn verified(report: &AuditReport, look: TerminalCaps) -> String {
 }
 
 fn shown(line: &Line, look: TerminalCaps) -> String {
-    let by = line.by.as_deref().map(|by| format!(" by {}", field(by))).unwrap_or_default();
+    let by = line.by.as_deref().map(|by| format!(" by {}", safe_text::field(by))).unwrap_or_default();
     let fields: Vec<String> = (line.data.iter().chain(&line.detail))
         .map(|(name, value)| {
-            let value =
-                value.as_str().map_or_else(|| safe_text::line(&value.to_string()).into_owned(), field);
-            format!("{}={value}", field(name))
+            let json = || safe_text::line(&value.to_string()).into_owned();
+            format!("{}={}", safe_text::field(name), value.as_str().map_or_else(json, safe_text::field))
         })
         .collect();
     let fields = fields.join(" ");
@@ -153,15 +150,6 @@ fn shown(line: &Line, look: TerminalCaps) -> String {
         }
     }
     out
-}
-
-/// Returns a text of a row as it is, or in quotes if it could be taken for several fields.
-fn field(text: &str) -> String {
-    let is_plain = |c: char| !c.is_whitespace() && !matches!(c, '=' | '"');
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return safe_text::line(text).into_owned();
-    }
-    safe_text::line(&Value::from(text).to_string()).into_owned()
 }
 
 #[cfg(test)]

@@ -132,8 +132,9 @@ fn edit(cx: &mut Context) -> Result<Exit, Failure> {
             Error::new(Code::InvalidRequest, format!("cannot start {editor}: {e}; set VISUAL or EDITOR"))
         })?;
     if !status.success() {
+        let end = status.code().map_or_else(|| status.to_string(), |code| format!("code {code}"));
         return Err(Failure::usage(format!(
-            "{editor} exited with {status}; set VISUAL or EDITOR to an installed editor"
+            "{editor} exited with {end}; set VISUAL or EDITOR to an installed editor"
         )));
     }
     check(cx)

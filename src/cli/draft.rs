@@ -211,8 +211,11 @@ pub fn golden(out: &mut String, change: &GoldenChange, look: TerminalCaps) {
             write!(out, " ({} in-scope, {} out-of-scope or near misses)", after.queries, after.out_of_scope);
     }
     out.push('\n');
-    let _ = writeln!(out, "  P@1             {:.3} -> {:.3}", before.p_at_1, after.p_at_1);
-    let _ = writeln!(out, "  MRR@10          {:.3} -> {:.3}", before.mrr_at_10, after.mrr_at_10);
+    // Without an in-scope query there is nothing to rank.
+    if after.queries > 0 {
+        let _ = writeln!(out, "  P@1             {:.3} -> {:.3}", before.p_at_1, after.p_at_1);
+        let _ = writeln!(out, "  MRR@10          {:.3} -> {:.3}", before.mrr_at_10, after.mrr_at_10);
+    }
     let _ = writeln!(out, "  false triggers  {} -> {}", before.false_triggers, after.false_triggers);
     if let (Some(before), Some(after)) = (before.out_of_scope_rejected, after.out_of_scope_rejected) {
         let _ = writeln!(out, "  rejected        {before:.3} -> {after:.3}");

@@ -55,7 +55,7 @@ pub async fn run(cx: &mut Context, args: &EvalArgs) -> Result<Exit, Failure> {
         Some(EvalReportForm::Github) => {
             cx.out.raw(eval_report::github(&evaluation, &called, &cx.cwd).as_bytes())?;
         }
-        None => cx.print_rendered(|is_plain, look| render(&evaluation, &called, is_plain, look))?,
+        None => cx.print_rendered(|is_plain, look| render(&evaluation, &job, &called, is_plain, look))?,
     }
     if !cx.out.json {
         warn(&evaluation.warnings);
@@ -89,7 +89,7 @@ async fn watch(cx: &mut Context, config: Config, job: EvalJob) -> Result<Exit, F
             Ok(evaluation) => {
                 cx.show(&evaluation, |is_plain, look| match &before {
                     Some(before) => changes(before, &evaluation, is_plain, look),
-                    None => render(&evaluation, &called, is_plain, look),
+                    None => render(&evaluation, &job, &called, is_plain, look),
                 })?;
                 cx.out.flush()?;
                 before = Some(evaluation);
@@ -164,9 +164,18 @@ fn changes(before: &Evaluation, now: &Evaluation, plain: bool, look: TerminalCap
     out
 }
 
-fn render(evaluation: &Evaluation, called: &Invocation, plain: bool, look: TerminalCaps) -> String {
+fn render(
+    evaluation: &Evaluation,
+    job: &EvalJob,
+    called: &Invocation,
+    plain: bool,
+    look: TerminalCaps,
+) -> String {
     let report = &evaluation.report;
     if report.queries + report.out_of_scope == 0 && report.near_misses.is_none() {
+        if job.queries.is_some() && job.skill.is_none() {
+            return without_queries(&evaluation.golden);
+        }
         return called.completed_in(NO_GOLDEN_QUERIES) + "\n";
     }
     let mut out = String::new();
@@ -197,7 +206,8 @@ fn render(evaluation: &Evaluation, called: &Invocation, plain: bool, look: Termi
         out += &figure("MRR@10", report.mrr_at_10, "");
     }
     if let Some(rejected) = report.out_of_scope_rejected {
-        out += &figure("rejected", rejected, &format!("of {} out-of-scope queries", report.out_of_scope));
+        let of = format!("of {}", counted(report.out_of_scope, "out-of-scope query"));
+        out += &figure("rejected", rejected, &of);
     } else if report.near_misses.is_some() {
         let note = "no out-of-scope queries, only near misses";
         let head = if plain { "rejected:" } else { "rejected   -     " };
@@ -209,14 +219,15 @@ fn render(evaluation: &Evaluation, called: &Invocation, plain: bool, look: Termi
     }
     if let Some(near) = report.near_misses {
         let share = near.routed as f64 / near.queries as f64;
-        let note = format!("{} of {} near misses to the forbidden skill", near.routed, near.queries);
+        let of = counted(near.queries, "near miss");
+        let note = format!("{} of {of} to the forbidden skill", near.routed);
         out += &figure("routed", share, &note);
     }
     let (half, most) = (elapsed_micros(report.latency_us.p50), elapsed_micros(report.latency_us.p99));
     let head = if plain { "latency:" } else { "latency   " };
     let _ = writeln!(out, "  {head} {half} (p50), {most} (p99)");
     out += &operating_points(report, plain, look);
-    lost(&mut out, evaluation, called, look);
+    lost(&mut out, evaluation, called, TerminalCaps { unicode: look.unicode && !plain, ..look });
     passed(&mut out, evaluation, look);
     if !evaluation.missing.is_empty() {
         let ids: Vec<String> =
@@ -262,13 +273,24 @@ fn render(evaluation: &Evaluation, called: &Invocation, plain: bool, look: Termi
     out
 }
 
+/// States that the files that the caller named have no queries.
+fn without_queries(files: &[PathBuf]) -> String {
+    let names: Vec<String> =
+        files.iter().map(|file| format!("`{}`", safe_text::line(&file.display().to_string()))).collect();
+    let have = if names.len() == 1 { "has" } else { "have" };
+    format!("{} {have} no queries\n", names.join(" and "))
+}
+
 /// Renders what the current threshold keeps and rejects, and what others would.
 fn operating_points(report: &EvalReport, plain: bool, look: TerminalCaps) -> String {
     let Some(rejected) = report.present.rejected else { return String::new() };
+    // Without in-scope queries there is nothing to accept.
+    let has_accepted = report.queries > 0;
     if plain {
         let line = |name: &str, threshold: Option<f64>, accepted: f64, rejected: f64| {
             let at = threshold.map(|from| format!(" {from:.2}")).unwrap_or_default();
-            format!("{name}{at}: accepted {accepted:.3}, rejected {rejected:.3}.\n")
+            let accepted = if has_accepted { format!("accepted {accepted:.3}, ") } else { String::new() };
+            format!("{name}{at}: {accepted}rejected {rejected:.3}.\n")
         };
         let mut out = line("Current threshold", report.present.threshold, report.present.accepted, rejected);
         for point in &report.thresholds {
@@ -290,7 +312,8 @@ fn operating_points(report: &EvalReport, plain: bool, look: TerminalCaps) -> Str
     rows.sort_by(|a, b| at(a.0).total_cmp(&at(b.0)));
     for (threshold, accepted, rejected, note) in rows {
         let threshold = threshold.map(|from| format!("{from:.2}")).unwrap_or_default();
-        let _ = writeln!(out, "  {threshold:<7}  {accepted:<8.3}  {rejected:.3}{note}");
+        let accepted = if has_accepted { format!("{accepted:.3}") } else { "-".to_owned() };
+        let _ = writeln!(out, "  {threshold:<7}  {accepted:<8}  {rejected:.3}{note}");
     }
     out
 }
@@ -352,7 +375,9 @@ fn lost(out: &mut String, evaluation: &Evaluation, called: &Invocation, look: Te
         let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&what, look.color));
         if let Some(advice) = evaluation.advice.iter().find(|advice| advice.query == lost.query) {
             let word = safe_text::line(&advice.word);
-            let text = format!("add “{word}” to the description: {:+.2}, {}", advice.gain, advice.new_rank());
+            let (open, close) = if look.unicode { ("“", "”") } else { ("\"", "\"") };
+            let (gain, rank) = (advice.gain, advice.new_rank());
+            let text = format!("add {open}{word}{close} to the description: {gain:+.2}, {rank}");
             let _ = writeln!(out, "    {text}; {} won, {} lost", advice.won, advice.lost);
         }
     }

@@ -84,12 +84,12 @@ pub fn markdown(evaluation: &Evaluation, called: &Invocation) -> String {
     row("in-scope queries rejected", None, report.wrongly_rejected.to_string());
     row("false triggers", None, report.false_triggers.len().to_string());
     if let Some(rejected) = report.out_of_scope_rejected {
-        let figure = format!("rejected, of {} out-of-scope queries", report.out_of_scope);
+        let figure = format!("rejected, of {}", counted(report.out_of_scope, "out-of-scope query"));
         let was = before.and_then(|before| before.out_of_scope_rejected);
         row(&figure, was, format!("{rejected:.3}"));
     }
     if let Some(near) = report.near_misses {
-        let figure = format!("routed to the forbidden skill, of {} near misses", near.queries);
+        let figure = format!("routed to the forbidden skill, of {}", counted(near.queries, "near miss"));
         let share = |near: NearMisses| near.routed as f64 / near.queries as f64;
         let was = before.and_then(|before| before.near_misses).map(share);
         row(&figure, was, format!("{:.3}", share(near)));
@@ -145,7 +145,9 @@ fn operating_points(report: &EvalReport) -> String {
     let Some(rejected) = report.present.rejected else { return String::new() };
     let mut out = String::from("\n| threshold | accepted | rejected |\n|---|---|---|\n");
     let present = report.present.threshold.map(|from| format!("{from:.2}, ")).unwrap_or_default();
-    let _ = writeln!(out, "| {present}current | {:.3} | {rejected:.3} |", report.present.accepted);
+    let accepted =
+        if report.queries == 0 { "-".to_owned() } else { format!("{:.3}", report.present.accepted) };
+    let _ = writeln!(out, "| {present}current | {accepted} | {rejected:.3} |");
     for point in &report.thresholds {
         if let (Some(threshold), Some(rejected)) = (point.threshold, point.rejected) {
             let _ = writeln!(out, "| {threshold:.2} | {:.3} | {rejected:.3} |", point.accepted);
@@ -263,7 +265,8 @@ pub fn github(evaluation: &Evaluation, called: &Invocation, cwd: &Path) -> Strin
     let mut figures = if report.queries == 0 {
         "no in-scope queries".to_owned()
     } else {
-        format!("P@1 {:.3}, MRR@10 {:.3}, {} queries", report.p_at_1, report.mrr_at_10, report.queries)
+        let queries = counted(report.queries, "query");
+        format!("P@1 {:.3}, MRR@10 {:.3}, {queries}", report.p_at_1, report.mrr_at_10)
     };
     if let (Some(changed), Some(queries)) = (&evaluation.changed, &evaluation.compared) {
         figures += &format!("; {} with a different winner, {}", changed.len(), compared(queries, called));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::Context;
 use super::args::{Deny, LintArgs, LintFormat};
-use super::dialog::{capitalized, clean, sentences};
+use super::dialog::{capitalized, clean, clean_own, sentences};
 use super::failure::{Exit, Failure};
 use super::output::{HANGING, TerminalCaps, TextStyle, cells, counted, cut_middle, push_painted};
 use skills_api::{
@@ -178,10 +178,10 @@ fn header_path(shown: &str, starts: impl Iterator<Item = (u32, u32)>, look: Term
 fn labeled(number: usize, found: &LintFinding, shown: &str) -> String {
     let finding = &found.finding;
     let line = finding.span.map(|span| format!(", line {}", span.line)).unwrap_or_default();
-    let help = Some(clean(&finding.help)).filter(|help| !help.is_empty());
+    let help = Some(clean_own(&finding.help)).filter(|help| !help.is_empty());
     let text = sentences(vec![
         format!("File {}{line}", clean(shown)),
-        format!("{}: {}", capitalized(&finding.severity.to_string()), clean(&finding.message)),
+        format!("{}: {}", capitalized(&finding.severity.to_string()), clean_own(&finding.message)),
         format!("Rule: {}", clean(&finding.code)),
         help.map(|help| format!("Help: {help}")).unwrap_or_default(),
     ]);

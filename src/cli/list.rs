@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::Context;
 use super::args::ListArgs;
-use super::dialog::{clean, sentences};
+use super::dialog::{clean, clean_own, sentences};
 use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, cells, counted, cut, cut_middle, fit, wrap};
 use skills_api::{
@@ -91,7 +91,7 @@ fn labeled(list: &SkillList) -> String {
         let _ = writeln!(out, "{number}. {}", sentences(parts));
     }
     for refusal in &list.refused {
-        let why = refusal.findings.last().map(|finding| clean(&finding.message)).unwrap_or_default();
+        let why = refusal.findings.last().map(|finding| clean_own(&finding.message)).unwrap_or_default();
         let _ =
             writeln!(out, "Rejected: {}", sentences(vec![clean(&safe_text::name(refusal.id.as_str())), why]));
     }
@@ -251,10 +251,10 @@ fn client_rows(view: &ClientView, is_wanted: impl Fn(Option<&SkillId>) -> bool) 
 /// Returns the description that a client lists, or why it is another text.
 fn entry_text(entry: &ListedEntry, state: Option<&ClientViewState>) -> String {
     match (state, &entry.unknown, &entry.name_only) {
+        (_, Some(what), _) => format!("unknown: {what}"),
         _ if entry.other_text && !entry.description.is_empty() => {
             format!("shows {}", instead_of_description(&entry.description))
         }
-        (_, Some(what), _) => format!("unknown: {what}"),
         (_, _, Some(setting)) => format!("name only: {setting}"),
         (None, ..) => {
             let location = entry.location.as_deref().map(path_text).unwrap_or_default();
@@ -293,9 +293,12 @@ fn unseen_skills<'v>(
     let groups = view.not_listed.iter();
     let hidden: HashMap<&str, &str> =
         groups.flat_map(|group| group.names.iter().map(|name| (name.as_str(), group.why.as_str()))).collect();
+    // The entry of a rejected file has no id.
+    let rejected =
+        |id: &SkillId| list.refused.iter().find(|one| one.id == *id).map(|one| one.location.as_path());
     let entries = entries.filter_map(|entry| {
         let id = entry.skill_id.as_str();
-        let why = if is_unseen(&entry.state, &entry.skill_id, None) {
+        let why = if is_unseen(&entry.state, &entry.skill_id, rejected(&entry.skill_id)) {
             state_text(&entry.state)
         } else {
             safe_text::line(hidden.get(id)?).into_owned()

@@ -5,7 +5,7 @@ use std::io::{BufRead, Write};
 
 use super::Context;
 use super::context::Backend;
-use super::dialog::{Dialog, capitalized, clean};
+use super::dialog::{Dialog, capitalized, clean, clean_own};
 use super::failure::{Exit, Failure};
 use super::runs::invocation;
 use skills_api::{CheckResult, CoreParts, WhyCheck, WhyReport, WhyRequest, usual_request, why};
@@ -94,12 +94,12 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
     fn results(&mut self, intent: &str, answer: &Answer) -> Result<(), Failure> {
         self.print_line("")?;
         self.print_line(format!("Request: {}.", clean(intent).trim_end_matches('.')))?;
-        self.print_line(format!("Verdict: {}.", clean(&answer.verdict.sentence)))?;
+        self.print_line(format!("Verdict: {}.", clean_own(&answer.verdict.sentence)))?;
         let total = answer.results.len() + answer.below_limit;
         self.print_line(format!("Results: {total}, best first."))?;
         for (at, hit) in answer.results.iter().enumerate() {
             let id = clean(&safe_text::name(hit.skill_id.as_str()));
-            let reason = clean(&hit.reason);
+            let reason = clean_own(&hit.reason);
             self.print_line(format!("{}. {id}. Score {:.2}. {}.", at + 1, hit.score, capitalized(&reason)))?;
         }
         if answer.below_limit > 0 {
@@ -201,10 +201,10 @@ pub fn checks(report: &WhyReport) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "\nWhy {}?", clean(&safe_text::name(report.skill_id.as_str())));
     let _ = writeln!(out, "File: {}", clean(&report.location.display().to_string()));
-    let _ = writeln!(out, "{}", clean(&report.answer()));
+    let _ = writeln!(out, "{}", clean_own(&report.answer()));
     let _ = writeln!(out, "Result: {}.", if report.wins { "no check failed" } else { "a check failed" });
     if let Some(ranking) = &report.ranking {
-        let _ = writeln!(out, "Verdict: {}.", clean(&ranking.verdict));
+        let _ = writeln!(out, "Verdict: {}.", clean_own(&ranking.verdict));
     }
     out.push('\n');
     let mut number = 0;
@@ -240,7 +240,7 @@ pub fn checks(report: &WhyReport) -> String {
         for term in &ranking.terms {
             let theirs = other.map(|_| format!(", {:.2}", term.winner_points)).unwrap_or_default();
             let missing = if term.fields.is_empty() { " Not in this skill." } else { "" };
-            let _ = writeln!(out, "  {}: {:.2}{theirs}.{missing}", clean(&term.label()), term.points);
+            let _ = writeln!(out, "  {}: {:.2}{theirs}.{missing}", clean_own(&term.label()), term.points);
         }
         if let Some(advice) = &ranking.advice {
             let _ = writeln!(out, "\nAdvice: add \"{}\" to the description.", clean(&advice.word));
@@ -266,9 +266,9 @@ fn check_line(out: &mut String, number: usize, check: &WhyCheck) {
         CheckResult::Unknown => "unknown",
     };
     let name = capitalized(&check.check.to_string());
-    let _ = writeln!(out, "{number}. {name}: {result}. {}.", capitalized(&clean(&check.evidence)));
+    let _ = writeln!(out, "{number}. {name}: {result}. {}.", capitalized(&clean_own(&check.evidence)));
     if let Some(help) = &check.help {
-        let _ = writeln!(out, "   Help: {}.", clean(help));
+        let _ = writeln!(out, "   Help: {}.", clean_own(help));
     }
 }
 

@@ -254,9 +254,11 @@ fn groups(out: &mut String, groups: &[SimilarGroup], shown: usize, plain: bool, 
     for group in groups.iter().take(shown) {
         let text = match group.kind {
             GroupKind::Template => format!(
-                "{} with the description “{}”: {}",
+                "{} with the description {}{}{}: {}",
                 counted(group.skills.len(), "skill"),
+                if plain { "\"" } else { "“" },
                 safe_text::line(&group.text),
+                if plain { "\"" } else { "”" },
                 joined(&group.skills)
             ),
             GroupKind::Identical | GroupKind::Shadowed => joined(&group.skills),

@@ -129,7 +129,7 @@ pub struct EvalReport {
     pub out_of_scope: usize,
     /// The current threshold: requests accepted, and out-of-scope requests rejected.
     pub present: OperatingPoint,
-    /// The thresholds that accept 90, 94 and 98 % of the requests with an expected skill.
+    /// The highest thresholds that accept at least 90, 94 and 98 % of the requests with an expected skill, each once.
     pub thresholds: Vec<OperatingPoint>,
     /// Near misses, counted nowhere else but among the false triggers; `None` if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -296,6 +296,9 @@ impl EvalReport {
         }
         let share = |n: usize, of: usize| if of == 0 { 0.0 } else { n as f64 / of as f64 };
         let present = scores.present();
+        let mut thresholds: Vec<OperatingPoint> =
+            KEPT_SHARES.iter().filter_map(|share| scores.keeping(*share)).collect();
+        thresholds.dedup();
         let mut times: Vec<u64> = outcomes.iter().map(|outcome| outcome.took_us).collect();
         Self {
             queries,
@@ -305,7 +308,7 @@ impl EvalReport {
             out_of_scope_rejected: present.rejected,
             out_of_scope: scores.stray.len(),
             present,
-            thresholds: KEPT_SHARES.iter().filter_map(|share| scores.keeping(*share)).collect(),
+            thresholds,
             near_misses: (near.queries > 0).then_some(near),
             wrongly_rejected: rejected_queries.len(),
             rejected_queries,
@@ -359,8 +362,9 @@ impl Scores {
         let threshold = keeps(&self.fitting, min_kept).filter(|z| z.is_finite())?;
         let below = self.stray.iter().filter(|z| **z < threshold).count();
         let rejected = (!self.stray.is_empty()).then(|| below as f64 / self.stray.len() as f64);
+        let accepted = self.fitting.iter().filter(|z| **z >= threshold).count();
         Some(OperatingPoint {
-            accepted: min_kept,
+            accepted: accepted as f64 / self.fitting.len() as f64,
             rejected,
             threshold: self.threshold.map(|present| present + threshold),
         })
@@ -546,6 +550,21 @@ mod tests {
         assert!(report.false_triggers[0].near_miss && !report.false_triggers[1].near_miss);
         let only_near = eval(&router(), &cases[4..5], EvalOptions::default()).unwrap();
         assert_eq!((only_near.out_of_scope_rejected, only_near.out_of_scope), (None, 0));
+    }
+
+    #[test]
+    fn each_threshold_states_the_share_it_accepts() {
+        let scores = |fitting: Vec<f64>| Scores { fitting, threshold: Some(1.0), ..Scores::default() };
+        let shares = |fitting: Vec<f64>| -> Vec<f64> {
+            let scores = scores(fitting);
+            KEPT_SHARES.iter().map(|share| scores.keeping(*share).unwrap().accepted).collect()
+        };
+        assert_eq!(shares(vec![0.5]), [1.0, 1.0, 1.0]);
+        assert_eq!(shares((0..25).map(f64::from).collect()), [0.92, 0.96, 1.0]);
+        assert_eq!(shares(vec![2.0, 0.5, 0.5]), [1.0, 1.0, 1.0]);
+        let case = case("extract the tables of a pdf", Expect::AnyOf(vec![SkillId::new("pdf")]));
+        let report = eval(&router(), &[case], EvalOptions::default()).unwrap();
+        assert_eq!(report.thresholds.len(), 1, "{:?}", report.thresholds);
     }
 
     #[test]

@@ -68,7 +68,7 @@ pub(crate) fn add(query: &QueryContext<'_>, candidate: &Ranked, score_terms: &mu
     let values = terms(&query.cx.weights.rules, facts, query.read_only);
     let kinds = [TermKind::RuleRole, TermKind::RuleStatus, TermKind::RuleReadOnly];
     let status = Label::Text(d.status.as_str().to_owned());
-    let labels = [Label::Fixed(d.role.into()), status, Label::Fixed("read only")];
+    let labels = [Label::Fixed(d.role.into()), status, Label::Fixed("read-only")];
     for ((value, kind), label) in values.into_iter().zip(kinds).zip(labels) {
         if value != 0.0 {
             score_terms.push(ScoreTerm {

@@ -298,7 +298,8 @@ fn read_yaml(source: &str, range: Range<usize>, notes: &mut Notes<'_>) -> Result
                 finding.fixable = quoted.sure;
                 if ends {
                     finding.help = String::from(
-                        "Put the value in quotes: Codex and Copilot drop the skill, and Claude Code lists its first heading instead.",
+                        "Put the value in quotes: Codex, Copilot and goose drop the skill, and Claude Code shows the first \
+                         line of the text instead.",
                     );
                 }
                 if let Some(key) = &quoted.swallowed {

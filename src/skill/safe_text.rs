@@ -62,6 +62,15 @@ pub fn line(text: &str) -> Cow<'_, str> {
     rewrite(text, false)
 }
 
+/// Makes a part of `name=value` safe: in quotation marks, as JSON, if it could be taken for several fields.
+pub fn field(text: &str) -> String {
+    let is_plain = |c: char| !c.is_whitespace() && !matches!(c, '=' | '"');
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return line(text).into_owned();
+    }
+    line(&serde_json::Value::from(text).to_string()).into_owned()
+}
+
 /// Makes several lines safe: line feeds stay, `CR LF` becomes a line feed, a tab becomes four spaces.
 pub fn block(text: &str) -> Cow<'_, str> {
     rewrite(text, true)

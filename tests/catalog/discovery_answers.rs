@@ -117,7 +117,7 @@ fn read_only_request_prefers_a_read_only_skill() {
     let term = |intent: &str| {
         let answer = ask(&router(), intent);
         let hit = answer.results.into_iter().find(|h| h.skill_id.as_str() == "lamp-state").unwrap();
-        hit.breakdown.terms.iter().any(|p| p.label == "read only")
+        hit.breakdown.terms.iter().any(|p| p.label == "read-only")
     };
     assert!(term("show which lamps are on"));
     assert!(!term("switch the lamps on"));

@@ -16,7 +16,7 @@ fn measured(name: &str) -> Option<EvalReport> {
 
 /// The share of out-of-scope requests rejected where 94 % of the in-scope requests are accepted.
 fn rejected_at_94(report: &EvalReport) -> f64 {
-    report.thresholds.iter().find(|point| (point.accepted - 0.94).abs() < 1e-9).unwrap().rejected.unwrap()
+    report.thresholds.iter().find(|point| point.accepted > 0.94 - 1e-9).unwrap().rejected.unwrap()
 }
 
 #[test]

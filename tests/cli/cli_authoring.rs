@@ -236,6 +236,7 @@ fn why_shows_how_a_client_repairs_a_file() {
     file("noend", "---\nname: noend\ndescription: Resizes images.\n# Noend\nText\n");
     file("colon", "---\nname: colon\ndescription: Reads tables: from PDF files.\n---\nBody\n");
     file("nodesc", "---\nname: nodesc\n---\n");
+    file("twice", "---\nname: twice\ndescription: Resizes images.\nlicense: A\nlicense: B\n---\nBody\n");
     let checks = |name: &str| {
         let report = home.run_bare(&["why", name, "--client", "claude-code", "--json"]).json();
         let client = report["clients"][0].clone();
@@ -248,9 +249,13 @@ fn why_shows_how_a_client_repairs_a_file() {
         assert!(client["repaired"].is_string(), "{client}");
         let (result, parse) = check("parse");
         assert_eq!(result, "pass", "what the client does is known: {client}");
-        assert!(parse.starts_with("Claude Code reads the file with a workaround: "), "{parse}");
+        assert!(parse.starts_with("Claude Code reads the file with a workaround for "), "{parse}");
+        if name == "twice" {
+            assert!(parse.contains("a duplicate key: "), "{parse}");
+        }
         check("description")
     };
+    checks("twice");
     let (result, evidence) = checks("noend");
     assert_eq!((&*result, &*evidence), ("fail", "Claude Code shows “---” instead of the description"));
     assert_eq!(checks("colon"), ("pass".into(), "all 29 characters of the description are shown".into()));
@@ -263,6 +268,32 @@ fn why_shows_how_a_client_repairs_a_file() {
         let report = home.run_bare(&["--plain", "why", name, "--client", "claude-code"]).stdout;
         assert!(!report.contains("all checks passed"), "{report}");
     }
+}
+
+#[test]
+fn a_rejected_file_of_unknown_state_is_listed_once() {
+    let home = Home::with_skills();
+    home.file("empty/SKILL.md", "");
+    let shown = home.run(&["list", "--client", "cursor"]).stdout;
+    let rows: Vec<&str> = shown.lines().filter(|line| line.contains("  empty ")).collect();
+    assert!(rows.len() == 1 && rows[0].contains("unknown"), "{shown}");
+}
+
+#[test]
+fn why_does_not_state_an_offer_that_varies_between_starts() {
+    let home = Home::empty();
+    for (place, description) in [(".claude", "Counts words."), (".agents", "Counts lines.")] {
+        let folder = home.path().join("home").join(place).join("skills/same");
+        fs::create_dir_all(&folder).unwrap();
+        let source = format!("---\nname: same\ndescription: {description}\n---\nText\n");
+        fs::write(folder.join("SKILL.md"), source).unwrap();
+    }
+    let report = home.run_bare(&["why", "same", "--client", "opencode", "--json"]).json();
+    let checks = report["clients"][0]["checks"].as_array().unwrap();
+    let result =
+        |kind: &str| checks.iter().find(|check| check["check"] == kind).map(|check| &check["result"]);
+    assert_eq!(result("offered"), Some(&"unknown".into()), "{report}");
+    assert_eq!(result("description"), None, "{report}");
 }
 
 #[test]
@@ -604,6 +635,7 @@ fn clients_are_compared_with_a_reason_for_each_missing_skill() {
         "people/SKILL.md",
         "---\nname: people\ndescription: Deploys.\ndisable-model-invocation: true\n---\nx\n",
     );
+    write("waits/SKILL.md", "---\nname: waits\ndescription: Waits.\npaths: ['*.py']\n---\nx\n");
     let report =
         home.run_bare(&["--json", "visibility", "--client", "claude-code", "--client", "codex"]).json();
     let cell = |id: &str, at: usize| {
@@ -612,6 +644,7 @@ fn clients_are_compared_with_a_reason_for_each_missing_skill() {
     };
     assert_eq!((&cell("plain", 0)["state"], &cell("plain", 0)["words"]), (&"full".into(), &4.into()));
     assert_eq!(cell("people", 0)["state"], "manual");
+    assert_eq!(cell("waits", 0)["state"], "off", "users cannot invoke it yet either");
     assert!(cell("people", 0)["reason"].as_str().unwrap().contains("disable-model-invocation"));
     assert_eq!(cell("plain", 1)["state"], "not_searched");
     assert_eq!(report["clients"][0]["with_description"], 1);

@@ -155,6 +155,13 @@ fn files_given_by_name_are_measured() {
         (&report["queries"], &report["p_at_1"], &report["out_of_scope"]),
         (&1.into(), &1.0.into(), &1.into())
     );
+    assert_eq!(report["thresholds"].as_array().unwrap().len(), 1, "{report}");
+    assert_eq!(report["thresholds"][0]["kept"], 1.0);
+    write("queries.jsonl", "");
+    let shown = home.run_bare(&args[..7]).stdout;
+    assert!(shown.contains("of 1 out-of-scope query\n") && shown.contains("  -         1.000"), "{shown}");
+    let shown = home.run_bare(&args[..5]).stdout;
+    assert!(shown.ends_with("queries.jsonl` has no queries\n"), "{shown}");
     write("queries.jsonl", "{\"query\":1}\n");
     let broken = home.run_bare(&args);
     assert_eq!(broken.code, 2, "{}", broken.stderr);

@@ -73,11 +73,15 @@ async fn commands_in_errors_are_quoted_for_the_shell() {
         let contract = format!("id: test.{name}\nversion: 1.0.0\n{steps}");
         place.write(&format!("skills/{name};date/skill.yaml"), &contract);
     }
+    let notes = "---\nname: attached\ndescription: Takes notes.\nmetadata:\n  classification: ";
+    place.write("skills/attached/SKILL.md", &format!("{notes}{sidecar}\n---\nx\n"));
     let core = place.open().await;
     let error = core.attach(attachment("direct;date", "run", "x", json!({}))).await.unwrap_err();
     assert!(error.message.contains("`skills run 'direct;date'`"), "{error}");
     let error = launch(&core, "sidecar;date", json!({})).await.unwrap_err();
     assert!(error.message.contains("`skills attach 'sidecar;date'`"), "{error}");
+    let error = launch(&core, "attached", json!({})).await.unwrap_err();
+    assert!(error.has_no_contract(), "it cannot be attached either: {error}");
     let error = launch(&core, "broken;date", json!({})).await.unwrap_err();
     assert!(error.message.contains("`skills lint '/"), "{error}");
     assert!(error.message.ends_with("/skills/broken;date'` shows all"), "{error}");

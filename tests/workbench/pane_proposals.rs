@@ -133,6 +133,16 @@ fn changed_white_space_is_shown_where_it_is_approved() {
 }
 
 #[test]
+fn base_of_an_outdated_diff_is_not_shown_as_current() {
+    let place = TestHome::new();
+    place.propose(&text(NEW), 5);
+    place.write("billing", &text("Tallies bills of customers."));
+    let mut screen = place.screen(120, 36);
+    screen.press("7").wait_for("│  base   ").wait_for("propose the change again");
+    assert!(!screen.screen().contains("│  current   "), "{}", screen.screen());
+}
+
+#[test]
 fn only_the_capital_letter_approves() {
     let place = TestHome::new();
     let base = place.read();

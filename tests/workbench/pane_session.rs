@@ -132,7 +132,7 @@ fn skills_are_reordered_and_unloaded() {
         screen.press("l").type_text(skill).press("enter").wait_for(skill);
         screen.wait_until("loaded", |text| text.contains("of 8") && !text.contains("Load a skill"));
     }
-    screen.wait_for("2 of 8").wait_for("the later one has precedence");
+    screen.wait_for("2 of 8").wait_for("the later one wins");
     screen.press("K").wait_until("different order", |text| {
         let at = |name: &str| text.find(name).unwrap_or(usize::MAX);
         at("1 json-diff") < at("2 csv-profile")

@@ -528,6 +528,8 @@ fn base_of(skill: &Skill) -> Result<String, Error> {
 }
 
 fn summary(ProposalHead { facts, title }: &ProposalHead) -> ProposalSummary {
+    // Without an in-scope query there is nothing to rank.
+    let effect = facts.effect.as_ref().filter(|effect| effect.after.queries > 0);
     ProposalSummary {
         proposal_id: facts.proposal_id.clone(),
         skill_id: facts.skill_id.clone(),
@@ -537,7 +539,7 @@ fn summary(ProposalHead { facts, title }: &ProposalHead) -> ProposalSummary {
         title: title.clone(),
         decision: facts.decision.clone(),
         rollback: facts.rollback.clone(),
-        p_at_1: facts.effect.as_ref().map(|effect| effect.after.p_at_1 - effect.before.p_at_1),
+        p_at_1: effect.map(|effect| effect.after.p_at_1 - effect.before.p_at_1),
     }
 }
 

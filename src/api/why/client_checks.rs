@@ -229,7 +229,7 @@ impl Examination<'_> {
             || self.passed(Phase::Read),
             |how| {
                 let help = Some(self.repair_help()).filter(|help| !help.is_empty());
-                let evidence = format!("{name} reads the file with a workaround: {how}");
+                let evidence = format!("{name} reads the file with a workaround for {how}");
                 WhyCheck { help, ..WhyCheck::pass(CheckKind::Parse, evidence) }
             },
         );
@@ -250,6 +250,11 @@ impl Examination<'_> {
         if let Some(group) = withheld.filter(|_| !self.is_foreign()) {
             let help = "remove `disable-model-invocation` if models should invoke the skill";
             checks.push(WhyCheck::fail(CheckKind::Offered, group.why.clone(), help));
+            return (checks, None);
+        }
+        if matches!(entry.map(|entry| &entry.state), Some(ClientViewState::Either(_))) {
+            let evidence = "either this skill or one of the others is offered to the model";
+            checks.push(WhyCheck::unknown(CheckKind::Offered, evidence));
             return (checks, None);
         }
         let (check, cut) = self.description_check(terms, has_request, repaired);

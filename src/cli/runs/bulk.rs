@@ -71,8 +71,7 @@ pub async fn run(
         takes.retain(|run| skipped.iter().all(|one| one.id != run.id));
     }
     if takes.is_empty() {
-        let message = format!("{}; {ALLOW_CHANGED}", will_be_skipped(&skipped).trim_end_matches(".\n"));
-        return Err(Error::new(Code::SkillChanged, message).into());
+        return Err(none_unchanged(&skipped, &others, &command.to_string()).into());
     }
     let name = command.to_string();
     let mut chosen = Selection::new(&name, &takes);
@@ -94,9 +93,6 @@ pub async fn run(
     });
     send(cx, &*client, commands.collect()).await
 }
-
-/// How runs whose skill changed are resumed.
-const ALLOW_CHANGED: &str = "--allow-changed-skill resumes them with the contract of their launch";
 
 /// Returns the runs whose skill changed since their launch.
 pub async fn changed<'r>(
@@ -169,6 +165,16 @@ fn none_accepts(others: &[(&RunRecord, String)], command: &str) -> Error {
         let _ = write!(message, "; and {} more", others.len() - MAX_NAMED_REASONS);
     }
     Error::new(Code::InvalidTransition, message)
+}
+
+/// Returns the error for runs of which none accepts the command: because the skills of some changed, or for their state.
+fn none_unchanged(changed: &[&RunRecord], others: &[&RunRecord], command: &str) -> Error {
+    let changed = changed.iter().map(|run| (*run, "its skill changed since the launch".to_owned()));
+    let others = others.iter().map(|run| (*run, state_clause(run)));
+    let all: Vec<_> = changed.chain(others).collect();
+    let message = none_accepts(&all, command).message;
+    let runs = if all.len() == 1 { "it with the contract of its" } else { "runs with the contract of their" };
+    Error::new(Code::SkillChanged, format!("{message}; --allow-changed-skill resumes {runs} launch"))
 }
 
 /// Prompts for the command and the number of runs; `means` is the command line without prompt.
@@ -546,6 +552,15 @@ mod tests {
         assert!(many.starts_with("none of the 7 matching runs can be approved: "), "{many}");
         assert!(many.ends_with("; and 2 more"), "{many}");
         assert_eq!(message(&[]), "no runs match the filter");
+        let error = none_unchanged(&[&run], &[], "resume");
+        assert_eq!(error.code, Code::SkillChanged);
+        let expected = format!(
+            "the matching run cannot be resumed: {id}: its skill changed since the launch; --allow-changed-skill \
+             resumes it with the contract of its launch"
+        );
+        assert_eq!(error.message, expected);
+        let both = none_unchanged(&[&run], &[&run], "resume").message;
+        assert!(both.starts_with("none of the 2 matching runs can be resumed: "), "{both}");
     }
 
     #[test]

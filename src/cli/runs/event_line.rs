@@ -126,6 +126,7 @@ pub fn describe_event(kind: &EventKind, data: &Value) -> String {
             let names: Vec<&str> = inner.keys().map(String::as_str).collect();
             Some(format!("{name}={{{}}}", names.join(", ")))
         }
+        Value::String(text) => Some(format!("{name}={}", safe_text::field(text))),
         other => Some(format!("{name}={}", skills_api::value_line(other))),
     });
     safe_text::line(&pairs.collect::<Vec<_>>().join(" ")).into_owned()

@@ -123,7 +123,7 @@ impl Reader<'_> {
 
     fn dropped(&self, what: &str) -> DropReason {
         let client = &self.profile.name;
-        (format!("{client} drops a skill with {what}"), format!("{client} drops {what}"))
+        (format!("{client} drops a skill with {what}"), what.to_owned())
     }
 
     fn unknown(&mut self, what: &str) {
@@ -144,7 +144,7 @@ impl Reader<'_> {
         match fact.value() {
             Some(Handling::Dropped) => return Err(self.dropped(what)),
             Some(Handling::Repaired(how)) => {
-                self.read.repaired.get_or_insert_with(|| how.clone());
+                self.read.repaired.get_or_insert_with(|| format!("{what}: {how}"));
             }
             Some(Handling::FromBody) => {
                 self.read.repaired.get_or_insert_with(|| format!("{what}: uses the first line of the text"));
@@ -258,8 +258,7 @@ impl Reader<'_> {
             };
             if !name.chars().all(allowed) || name.chars().any(|sign| signs.never.contains(sign)) {
                 self.read.rules = SIGNS;
-                let why = format!("{} drops a name with unsupported characters", self.profile.name);
-                return Err((why.clone(), why));
+                return Err(self.dropped("a name with unsupported characters"));
             }
             let length = name.chars().count();
             if let Some(longest) = signs.longest

@@ -261,7 +261,7 @@ fn contract_duplicates(source: &str) -> Vec<Finding> {
     fields::duplicates(&root, "", &Range::clone, &mut notes);
     let mut findings = notes.finish();
     for finding in &mut findings {
-        "Keep one of them.".clone_into(&mut finding.help);
+        "Keep one of the keys.".clone_into(&mut finding.help);
     }
     findings
 }

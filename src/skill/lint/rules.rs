@@ -145,8 +145,8 @@ rules! {
         why "The key has no effect, and its text becomes part of the description."
         example "---\nname: pdf-tables\ndescription: 提取表格。license: MIT\n---\n# Tables\n";
     /// A duplicate key.
-    DUPLICATE_KEY = "duplicate-key" Error: "Keep one of them: Codex, Copilot, goose, OpenClaw and OpenCode drop the skill, \
-        others may use the last."
+    DUPLICATE_KEY = "duplicate-key" Error: "Keep one of the keys: Codex, Copilot, goose, OpenClaw and OpenCode drop the \
+        skill, others may use the last."
         why "The YAML standard forbids it, and parsers disagree about which value applies."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nlicense: MIT\nlicense: Apache-2.0\n---\n# Tables\n";
     /// A value has a different type than its field.

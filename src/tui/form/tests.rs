@@ -67,6 +67,16 @@ fn screen_text(
 }
 
 #[test]
+fn hint_of_a_default_leaves_the_description_complete() {
+    let description = "The text that is counted. If the skill is attached to a file, that file is read.";
+    let (default, description) = (Some(json!("a")), Some(description.to_owned()));
+    let text = Field { default, description, ..field(FieldType::String) };
+    let mut form = Form::new(&BTreeMap::from([("text".to_owned(), text)]), &Map::new());
+    let (seen, _) = screen_text(&mut form, 60, 8, false, false);
+    assert!(seen.contains("Press Right") && seen.trim_end().ends_with("is read."), "{seen}");
+}
+
+#[test]
 fn form_shows_expected_and_parsed_values() {
     let mut form = Form::new(&fields(), &Map::new());
     assert_eq!(form.focused(), Some("threshold"), "what has to be given comes first");

@@ -11,8 +11,10 @@ use crate::widgets::{Painter, RichLine, Seg, cells, cut_end, shown, wrap_to};
 
 /// Maximum number of rows of a text before it scrolls inside its field.
 const MAX_ROWS: usize = 6;
-/// Maximum number of rows of a note below a field.
+/// Maximum number of rows of a note below a field, without the hint of its default.
 const NOTE_ROWS: usize = 2;
+/// The hint of a field that has a default, before its description.
+const DEFAULT_HINT: &str = "Press Right to edit the default.";
 /// Minimum number of cells of a text next to its messages.
 const MIN_TEXT: u16 = 14;
 /// Minimum width of the label column.
@@ -68,7 +70,7 @@ impl Form {
         let inner = width.saturating_sub(look.label + 2);
         let note = |entry: &Entry| {
             let message = help_text(entry, true)?;
-            let rows = wrap_to(&[Seg::new(message, Role::Muted)], inner, NOTE_ROWS, "…").len();
+            let rows = note_lines(message, inner).len();
             Some(if look.roomy && rows == 1 { 0 } else { rows })
         };
         let most = self.entries.iter().filter_map(note).max().unwrap_or(0);
@@ -155,9 +157,7 @@ impl Form {
             }
         };
         let note = message.map_or_else(Vec::new, |message| {
-            let role = Role::Muted;
-            let lines = wrap_to(&[Seg::new(message, role)], inner, NOTE_ROWS, "…");
-            lines.iter().map(RichLine::plain_text).collect()
+            note_lines(message, inner).iter().map(RichLine::plain_text).collect()
         });
         let blank = usize::from(look.roomy && note.is_empty());
         // In a roomy form a note is followed by a blank row too, so that it visibly belongs to the field above it.
@@ -184,11 +184,17 @@ impl FieldPlacement {
 /// Returns the note below the focused field.
 fn help_text(entry: &Entry, empty: bool) -> Option<String> {
     let takes = entry.field.default.is_some() && matches!(entry.control, Control::Text(_)) && empty;
-    let takes = takes.then(|| "Press Right to edit the default.".to_owned());
+    let takes = takes.then(|| DEFAULT_HINT.to_owned());
     let described = entry.field.description.as_deref().map(shown);
     // A long description is cut off at its end.
     let texts: Vec<String> = takes.into_iter().chain(described).collect();
     (!texts.is_empty()).then(|| texts.join(" "))
+}
+
+/// Wraps a note; the hint of a default does not displace the end of the description.
+fn note_lines(note: String, width: u16) -> Vec<RichLine> {
+    let most = NOTE_ROWS + usize::from(note.starts_with(DEFAULT_HINT));
+    wrap_to(&[Seg::new(note, Role::Muted)], width, most, "…")
 }
 
 fn label_cells(entry: &Entry) -> u16 {

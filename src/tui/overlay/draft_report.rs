@@ -247,8 +247,10 @@ fn golden_items(
         format!("{:label$}{:>7}  {:>7}", "", "saved", "draft", label = usize::from(label)),
         Role::Muted,
     )]));
-    out.push(row("P@1", before.p_at_1, after.p_at_1, (3, true), label, painter));
-    out.push(row("MRR@10", before.mrr_at_10, after.mrr_at_10, (3, true), label, painter));
+    if after.queries > 0 {
+        out.push(row("P@1", before.p_at_1, after.p_at_1, (3, true), label, painter));
+        out.push(row("MRR@10", before.mrr_at_10, after.mrr_at_10, (3, true), label, painter));
+    }
     let triggers = (before.false_triggers as f64, after.false_triggers as f64);
     out.push(row("false triggers", triggers.0, triggers.1, (0, false), label, painter));
     if let (Some(before), Some(after)) = (before.out_of_scope_rejected, after.out_of_scope_rejected) {

@@ -188,7 +188,9 @@ impl Attachments {
         let invocation = skill.classification.invocation.value;
         if invocation == Invocation::Direct {
             let id = operands([skill.id.as_str()]);
-            let message = format!("{} cannot be attached; run it with `skills run {id}`", skill.id);
+            // A caller over MCP may have no command line.
+            let run = format!("run it with `skills run {id}`, or the operation `skill.execute`");
+            let message = format!("{} cannot be attached; {run}", skill.id);
             let allowed = vec![Invocation::Attach.to_string(), Invocation::Both.to_string()];
             let error = Error::new(Code::AttachInvalid, message);
             return Ok(looked.fails(AttachCheck::Invocation, &invocation.to_string(), allowed, error));

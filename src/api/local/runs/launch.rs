@@ -95,11 +95,13 @@ impl Plans {
             crate::work::run_blocking(move || {
                 let skill = plans.skills.resolve(&requested)?;
                 if skill.classification.invocation.value == Invocation::Attach {
+                    // Without a contract, it cannot be attached either.
+                    contracts::read(&skill)?;
+                    // A caller over MCP may have no command line.
                     let id = operands([skill.id.as_str()]);
-                    return Err(Error::new(
-                        Code::InvalidRequest,
-                        format!("{} can only be attached: use `skills attach {id}`", skill.id),
-                    ));
+                    let use_one = format!("use `skills attach {id}`, or the operation `skill.attach`");
+                    let message = format!("{} can only be attached: {use_one}", skill.id);
+                    return Err(Error::new(Code::InvalidRequest, message));
                 }
                 plans.ready(&skill).map(Arc::new)
             })

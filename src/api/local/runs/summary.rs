@@ -93,14 +93,16 @@ fn value(value: &Value) -> String {
     }
 }
 
-/// Returns a text, truncated: as JSON if it could be taken for several fields, or if its white space would not be
-/// recognized.
+/// Returns a text, truncated: as JSON unless it consists of letters, digits, single spaces and signs that join words of
+/// a name; any other character could be taken for the end of the field. Of several lines the first one is shown.
 fn unambiguous(text: &str) -> String {
-    let is_joint = |c: char| {
-        matches!(c, ',' | ':' | ';' | '"' | '“' | '”' | '，' | '：' | '；' | '、')
-            || (c.is_whitespace() && !matches!(c, ' ' | '\n'))
+    let is_plain = |c: char| match c {
+        // Modifier and tone letters that look like commas, colons and quotation marks.
+        '\u{2b0}'..='\u{2ff}' | '\u{a4f8}'..='\u{a4fd}' => false,
+        ' ' | '\n' | '.' | '-' | '_' | '/' | '@' | '+' => true,
+        _ => c.is_alphanumeric(),
     };
-    if !text.is_empty() && text.trim() == text && !text.contains("  ") && !text.contains(is_joint) {
+    if !text.is_empty() && text.trim() == text && !text.contains("  ") && text.chars().all(is_plain) {
         return cut(text, MAX_TEXT_LEN);
     }
     let mut short: String = text.chars().take(MAX_TEXT_LEN).collect();
@@ -170,7 +172,15 @@ mod tests {
             (r#"a", b "c"#, r#""a\", b \"c""#),
             ("to: b", r#""to: b""#),
             ("a，b", r#""a，b""#),
-            ("a-b.c/d@e", "a-b.c/d@e"),
+            ("office‚ amount 12", r#""office‚ amount 12""#),
+            ("office، b", r#""office، b""#),
+            ("officeˏ b", r#""officeˏ b""#),
+            ("iban=DE", r#""iban=DE""#),
+            ("office” b", r#""office” b""#),
+            ("2026-11-30T11:09", r#""2026-11-30T11:09""#),
+            ("a-b.c/d@e_f+g", "a-b.c/d@e_f+g"),
+            ("Müller 東京 №7 ½", r#""Müller 東京 №7 ½""#),
+            ("Müller 東京 7", "Müller 東京 7"),
             ("one\ntwo", "one…"),
         ] {
             assert_eq!(summary(json!({ "x": text })), format!("x {shown}"));

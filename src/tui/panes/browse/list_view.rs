@@ -16,6 +16,7 @@ use crate::widgets::{
     Painter, RichLine, Seg, Title, cells, count, counted, cut_end, cut_line, cut_middle, day, head, pairs,
     shown, token_count,
 };
+use skills_api::ClientViewState;
 
 struct Columns {
     name: u16,
@@ -165,8 +166,10 @@ fn draw_entry(
     // A skill that is shadowed here may be a separate one for the client.
     let listed = || {
         let client = list.client.view.as_ref()?;
-        let is_listed = client.entries.iter().any(|listed| listed.skill_id == entry.id);
-        is_listed.then(|| format!("listed by {}, not found here", shown(&client.name)))
+        let listed = client.entries.iter().find(|listed| listed.skill_id == entry.id)?;
+        let is_known = !matches!(listed.state, ClientViewState::Unknown(_));
+        let state = if is_known { "listed by" } else { "unknown in" };
+        Some(format!("{state} {}, rejected here", shown(&client.name)))
     };
     let marker = match (&list.client.view, list.client.unseen.get(&entry.id)) {
         (Some(_), Some(why)) => Some(why.clone()),

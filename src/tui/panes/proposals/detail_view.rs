@@ -15,7 +15,8 @@ use crate::widgets::{
     exact, shown, wrap,
 };
 use skills_api::{
-    CheckResult, ProposalCheckKind, ProposalDecision, ProposalState, ProposalSummary, ProposalView,
+    CheckResult, ProposalCheck, ProposalCheckKind, ProposalDecision, ProposalState, ProposalSummary,
+    ProposalView,
 };
 use skills_discovery::{ChangedQuery, GoldenChange};
 
@@ -162,7 +163,11 @@ fn lines(view: &ProposalView, unified: bool, width: u16, clock_ms: i64, glyphs: 
             let gap = column.saturating_sub(name.len() + note.len() + 1);
             format!("{name}{}{note} ", " ".repeat(gap))
         };
-        let head = format!("{} {}", side("current", &before), side("proposed", &after));
+        let applies = |check: &ProposalCheck| {
+            check.check == ProposalCheckKind::Unchanged && check.result == CheckResult::Pass
+        };
+        let old = if view.checks.iter().any(applies) { "current" } else { "base" };
+        let head = format!("{} {}", side(old, &before), side("proposed", &after));
         lines.push(Line::Rich(RichLine::of(head, Role::Muted)));
     }
     lines.extend(diff_view::rows(&view.hunks, width, two_columns).into_iter().map(Line::Diff));
@@ -257,8 +262,10 @@ fn push_effect(lines: &mut Vec<Line>, effect: Option<&GoldenChange>, width: u16,
             Seg::new(format!(" {:<8}", gain(change, glyphs)), Role::Text),
         ]
     };
-    rows.push(figure("P@1", before.p_at_1, after.p_at_1));
-    rows.push(figure("MRR@10", before.mrr_at_10, after.mrr_at_10));
+    if after.queries > 0 {
+        rows.push(figure("P@1", before.p_at_1, after.p_at_1));
+        rows.push(figure("MRR@10", before.mrr_at_10, after.mrr_at_10));
+    }
     let (old, new) = (before.false_triggers, after.false_triggers);
     let (glyph, role) = match new.cmp(&old) {
         std::cmp::Ordering::Less => (glyphs.down, Role::Success),

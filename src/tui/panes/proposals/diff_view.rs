@@ -1,5 +1,5 @@
-//! A diff as rows: one column, or the current text left and the proposed one right. Changed words have a separate color
-//! on the tint of their line.
+//! A diff as rows: one column, or the text before the change left and the proposed one right. Changed words have a
+//! separate color on the tint of their line.
 
 use ratatui::style::Modifier;
 use similar::{ChangeTag, TextDiff};
@@ -17,7 +17,7 @@ const MAX_COMPARED_BYTES: usize = 20_000;
 pub enum DiffRow {
     /// A row over the full width.
     One(RichLine),
-    /// The current text and the proposed one; `None` if the other side is longer.
+    /// The text before the change and the proposed one; `None` if the other side is longer.
     Two(Option<RichLine>, Option<RichLine>),
 }
 

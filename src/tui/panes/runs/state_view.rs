@@ -5,6 +5,8 @@ use ratatui::layout::Rect;
 
 use super::detail::DetailState;
 use super::detail_view::label_of;
+use crate::action::{Action, Context};
+use crate::keymap::mention;
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::json_lines::on_one_line;
@@ -56,7 +58,10 @@ pub(super) fn draw_state(
         painter.put(after, y, &text, row.value.role, available);
     }
     let dot = painter.glyphs.dot;
-    let hint = format!("[ ] move {dot} = changes {dot} p replay {dot} f fork {dot} r resume");
+    // The footer has the commands of the run, as far as it accepts them.
+    let [previous, next, changes] = [Action::PreviousTab, Action::NextTab, Action::Compare].map(mention);
+    let hint = format!("{previous} {next} move {dot} {changes} changes");
+    let hint = painter.with_keys(&hint, &[Context::RunsDetail, Context::Runs]);
     let hint = cut_end(&hint, area.width.saturating_sub(4), painter.glyphs.ellipsis).into_owned();
     painter.put(area.x + 2, area.bottom().saturating_sub(1), &hint, Role::Muted, area.width);
 }

@@ -41,12 +41,17 @@ pub(super) fn draw(composed: &ComposedView, area: Rect, painter: &mut Painter<'_
         let at = painter.put_cut(area.x + 4, y, &head, Role::Warning, available);
         let left = area.right().saturating_sub(at + 1);
         let why = shown(&why);
-        // Without the setting or the folder, if that would be cut.
-        let short = why.split_once(": ").filter(|_| cells(&why) > left).map_or(&*why, |(short, _)| short);
-        painter.put_cut(at, y, short, Role::Muted, left);
+        painter.put_cut(at, y, fitting_reason(&why, left), Role::Muted, left);
         y += 1;
     }
     y
+}
+
+/// Returns a reason, without the setting or the folder if that would be cut.
+fn fitting_reason(why: &str, available: u16) -> &str {
+    let is_cut = |text: &str| cells(text) > available;
+    let short = why.split_once(": ").filter(|_| is_cut(why)).map_or(why, |(short, _)| short);
+    short.strip_prefix("nested ").filter(|_| is_cut(short)).unwrap_or(short)
 }
 
 /// Counts what the client does not show in full: the effects of its budget on the catalog, then the skills it does not
@@ -57,7 +62,7 @@ fn counts(made: BudgetResult, not_listed: &[HiddenSkills]) -> Vec<(usize, String
         (made.name_only, "name only", "budget or settings"),
         (made.shortened, "truncated", "over budget"),
         (made.beyond, "over budget", "truncation not published"),
-        (made.other_text, "other text", "in place of the description"),
+        (made.other_text, "other text", "shown instead"),
         (made.unknown, "unknown", "whether and how they are listed"),
     ];
     let bound = bound.into_iter().map(|(many, what, why)| (many, what, why.to_owned()));
@@ -119,6 +124,15 @@ mod tests {
         let over = Fill { limit: Some(8_000), used: 90_000, ..Fill::default() };
         assert!(filled(&over, "!").iter().all(|forms| forms.starts_with("! ")));
         assert!(filled(&Fill::default(), "!")[0].contains("unknown"));
+    }
+
+    #[test]
+    fn long_reasons_lose_their_details_first() {
+        let why = "nested too deep: Claude Code loads only folders directly in ~/.claude/skills";
+        assert_eq!(
+            [80, 15, 14].map(|available| fitting_reason(why, available)),
+            [why, "nested too deep", "too deep"]
+        );
     }
 
     #[test]

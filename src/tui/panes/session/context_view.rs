@@ -62,6 +62,18 @@ fn text_line(text: &str, role: Role) -> RichLine {
     RichLine::of(safe_text::line(text), role)
 }
 
+/// Joins the lines of an entry: tags directly, lines of a text with a space.
+fn on_one_line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for line in text.lines() {
+        if !out.is_empty() && !line.trim_start().starts_with('<') {
+            out.push(' ');
+        }
+        out.push_str(line);
+    }
+    out
+}
+
 /// Formats a line of markup: tags in the color of code, the rest as text.
 fn markup(text: &str) -> RichLine {
     let mut segs = Vec::new();
@@ -112,8 +124,7 @@ pub(super) fn lines(view: &ComposedView, entries: &[Arc<Entry>], open: &dyn Fn(&
                 listed += 1;
                 if !is_open && listed <= FOLDED_ROWS {
                     // An entry on one line; expanded, as it is sent.
-                    let entry: Vec<&str> = text.lines().collect();
-                    let line = Line::new(1, markup(&format!("  {}", entry.concat())));
+                    let line = Line::new(1, markup(&format!("  {}", on_one_line(text))));
                     out.push(Line { short: true, note: cost, ..line });
                 } else if is_open {
                     let first = out.len();
@@ -332,4 +343,16 @@ fn brief(arguments: &serde_json::Value) -> String {
         .map(|(key, value)| if key == "path" { word(value) } else { format!("{key} {}", word(value)) })
         .collect();
     parts.join("  ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_a_description_are_separated() {
+        let entry = "<skill>\n<name>ml</name>\n<description>Counts\nwords</description>\n</skill>\n";
+        let joined = "<skill><name>ml</name><description>Counts words</description></skill>";
+        assert_eq!(on_one_line(entry), joined);
+    }
 }

@@ -223,13 +223,7 @@ fn file_list(painter: &mut Painter<'_>, place: Rect, levels: &LevelsView) {
     let hidden = levels.files.len().saturating_sub(shown_rows);
     for (at, ((path, size), y)) in levels.files.iter().zip(place.y..place.bottom()).enumerate() {
         if hidden > 0 && at + 1 == shown_rows {
-            painter.put(
-                place.x,
-                y,
-                &format!("and {} more", counted(hidden + 1, "file")),
-                Role::Muted,
-                available,
-            );
+            painter.put(place.x, y, &format!("and {} more files", count(hidden + 1)), Role::Muted, available);
             return;
         }
         let cost = if available >= 34 {

@@ -110,7 +110,7 @@ fn draw_active(
         }
     }
     if session.active.len() > 1 {
-        painter.put(area.x + 4, y, "the later one has precedence", Role::Muted, area.width.saturating_sub(5));
+        painter.put_cut(area.x + 4, y, "the later one wins", Role::Muted, area.width.saturating_sub(5));
         y += 1;
     }
     if area.height > 16 {

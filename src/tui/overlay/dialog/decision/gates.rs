@@ -37,10 +37,8 @@ impl PendingGate {
     }
 
     /// Records that no decision was made here, because there was one before.
-    fn was_decided_before(&mut self, is_partial: bool) {
-        let why =
-            if is_partial { "already approved, waiting for another approval" } else { "already decided" };
-        self.send_state = SendState::Past(why.to_owned());
+    fn was_decided_before(&mut self) {
+        self.send_state = SendState::Past("already decided".to_owned());
     }
 }
 
@@ -244,9 +242,16 @@ impl Gates {
     pub fn answered(&mut self, run: &RunId, answer: Result<&CommandResult, &Error>) -> Option<Notice> {
         let one = self.all.iter_mut().find(|one| one.preview.run == *run)?;
         match answer {
+            Ok(result) if result.repeated && result.run.approval_progress().is_some() => {
+                // It can still be denied.
+                one.send_state = SendState::Open;
+                let message =
+                    format!("{}: your approval is recorded; waiting for another person", one.name());
+                Some(Notice::at_top(message))
+            }
             Ok(result) if result.repeated => {
                 // The other decision is final, and the later user must know it: the dialog stays until it is closed.
-                one.was_decided_before(result.run.approval_progress().is_some());
+                one.was_decided_before();
                 Some(Notice::at_top(format!("Already decided: {} {}", one.name(), shown(&result.note))))
             }
             Ok(_) => {
@@ -254,7 +259,7 @@ impl Gates {
                 None
             }
             Err(error) if error.code == Code::InvalidTransition => {
-                one.was_decided_before(false);
+                one.was_decided_before();
                 Some(Notice::aside(format!("Already decided: {}", shown(&error.message))))
             }
             Err(error) => {
