@@ -71,6 +71,18 @@ pub fn field(text: &str) -> String {
     line(&serde_json::Value::from(text).to_string()).into_owned()
 }
 
+/// Returns whether a text cannot be taken for several fields of a sentence: it consists of letters, digits, single spaces
+/// and signs that join words of a name.
+pub fn is_one_field(text: &str) -> bool {
+    let joins = |c: char| match c {
+        // Modifier and tone letters that look like commas, colons and quotation marks.
+        '\u{2b0}'..='\u{2ff}' | '\u{a4f8}'..='\u{a4fd}' => false,
+        ' ' | '\n' | '.' | '-' | '_' | '/' | '@' | '+' => true,
+        _ => c.is_alphanumeric(),
+    };
+    !text.is_empty() && text.trim() == text && !text.contains("  ") && text.chars().all(joins)
+}
+
 /// Makes several lines safe: line feeds stay, `CR LF` becomes a line feed, a tab becomes four spaces.
 pub fn block(text: &str) -> Cow<'_, str> {
     rewrite(text, true)

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::safe_text;
 use skills_base::text::collapse_whitespace;
 
 /// Maximum number of characters of a title.
@@ -50,8 +51,23 @@ pub fn render_title(template: &str, inputs: &Map<String, Value>) -> String {
 /// Derives a title from the first inputs that have a short form: `region: eu-west-1, version: 5.4.0`. Returns an empty
 /// title if there are none.
 pub fn derived_title(inputs: &Map<String, Value>) -> String {
-    let parts = inputs.iter().filter_map(|(name, value)| Some(format!("{name}: {}", short(value)?)));
+    let parts = inputs.iter().filter_map(|(name, value)| Some(format!("{name}: {}", unambiguous(value)?)));
     cut(parts.take(MAX_DERIVED).collect::<Vec<_>>().join(", "), MAX_TITLE)
+}
+
+/// Like [`short`], with texts in quotation marks that could be taken for several inputs.
+fn unambiguous(value: &Value) -> Option<String> {
+    match value {
+        Value::Array(items) => {
+            let all: Option<Vec<String>> = items.iter().map(unambiguous).collect();
+            all.map(|all| cut(all.join(", "), MAX_VALUE)).filter(|text| !text.is_empty())
+        }
+        value => {
+            let text = short(value)?;
+            let is_clear = !value.is_string() || safe_text::is_one_field(text.trim_end_matches('…'));
+            Some(if is_clear { text } else { Value::from(text).to_string() })
+        }
+    }
 }
 
 /// Formats a value on one line; returns `None` if it has no short form.
@@ -106,6 +122,9 @@ mod tests {
         let values = inputs(json!({"a": "one\ntwo", "b": {"c": 1}, "d": 2, "e": true, "f": "left out"}));
         assert_eq!(derived_title(&values), "a: one two, d: 2, e: true");
         assert_eq!(derived_title(&Map::new()), "");
+        let values = inputs(json!({"about": "Inv, amount: 12", "amount": 90, "tags": ["a", "b, to: bo"]}));
+        let title = "about: \"Inv, amount: 12\", amount: 90, tags: a, \"b, to: bo\"";
+        assert_eq!(derived_title(&values), title);
     }
 
     proptest::proptest! {

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 use skills_base::number::counted;
+use skills_skill::safe_text;
 
 /// Maximum number of fields shown.
 const FIELDS: usize = 3;
@@ -93,16 +94,9 @@ fn value(value: &Value) -> String {
     }
 }
 
-/// Returns a text, truncated: as JSON unless it consists of letters, digits, single spaces and signs that join words of
-/// a name; any other character could be taken for the end of the field. Of several lines the first one is shown.
+/// Returns a text, truncated: as JSON if it could be taken for several fields. Of several lines the first one is shown.
 fn unambiguous(text: &str) -> String {
-    let is_plain = |c: char| match c {
-        // Modifier and tone letters that look like commas, colons and quotation marks.
-        '\u{2b0}'..='\u{2ff}' | '\u{a4f8}'..='\u{a4fd}' => false,
-        ' ' | '\n' | '.' | '-' | '_' | '/' | '@' | '+' => true,
-        _ => c.is_alphanumeric(),
-    };
-    if !text.is_empty() && text.trim() == text && !text.contains("  ") && text.chars().all(is_plain) {
+    if safe_text::is_one_field(text) {
         return cut(text, MAX_TEXT_LEN);
     }
     let mut short: String = text.chars().take(MAX_TEXT_LEN).collect();
