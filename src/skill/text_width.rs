@@ -28,13 +28,21 @@ fn cluster_cells(cluster: &str) -> usize {
 
 /// Returns the width of a character alone: that of all but nonspacing ones is at least one cell, as of prepended letters.
 fn character_cells(c: char) -> usize {
-    let is_medial_jamo = matches!(c, '\u{1160}'..='\u{11ff}' | '\u{d7b0}'..='\u{d7ff}');
-    let is_nonspacing = is_medial_jamo
-        || matches!(
-            CATEGORY.get(c),
-            GeneralCategory::NonspacingMark | GeneralCategory::EnclosingMark | GeneralCategory::Format
-        );
-    c.width().unwrap_or(0).max(usize::from(is_voiced_mark(c) || !is_nonspacing))
+    let least = match c {
+        // Tone and reading marks of ideographs, and numbers in circles on black squares.
+        '\u{302a}'..='\u{302f}' | '\u{16ff0}' | '\u{16ff1}' | '\u{3248}'..='\u{324f}' => 2,
+        // Medial and final jamo.
+        '\u{1160}'..='\u{11ff}' | '\u{d7b0}'..='\u{d7ff}' => 0,
+        // Format characters that enclose the digits after them.
+        '\u{600}'..='\u{605}' | '\u{6dd}' | '\u{70f}' | '\u{890}' | '\u{891}' | '\u{8e2}' => 1,
+        '\u{110bd}' | '\u{110cd}' => 1,
+        c if is_voiced_mark(c) => 1,
+        c => match CATEGORY.get(c) {
+            GeneralCategory::NonspacingMark | GeneralCategory::EnclosingMark | GeneralCategory::Format => 0,
+            _ => 1,
+        },
+    };
+    c.width().unwrap_or(0).max(least)
 }
 
 const fn is_voiced_mark(c: char) -> bool {
@@ -63,6 +71,9 @@ mod tests {
             ("ক্ষ", 2),
             ("\u{9be}", 2),
             ("\u{d4e}7", 2),
+            ("㉉", 2),
+            ("水\u{302e}", 4),
+            ("\u{70f}ܐ", 2),
             ("\u{1112}\u{1161}\u{11ab}", 2),
             ("\u{644}\u{627}", 2),
             ("\u{301}", 1),

@@ -40,7 +40,7 @@ impl<W: Write> AlignedBackend<W> {
     /// Draws a row: spaces also in place of the cells of uncertain width, then these, then all others.
     fn draw_row(&mut self, y: u16) -> io::Result<()> {
         let Some(row) = self.rows.get(&y) else { return Ok(()) };
-        let (mut spaces, mut uncertain, mut others) = (Vec::new(), [Vec::new(), Vec::new()], Vec::new());
+        let (mut spaces, mut uncertain, mut others) = (Vec::new(), Vec::new(), Vec::new());
         let mut next = 0;
         for (x, cell) in (0_u16..).zip(row) {
             if x < next {
@@ -51,8 +51,7 @@ impl<W: Write> AlignedBackend<W> {
                 let mut space = cell.clone();
                 space.set_symbol(" ");
                 spaces.extend((x..next).map(|x| (x, Cow::Owned(space.clone()))));
-                // Without neighbors, so that the cursor is moved before each.
-                uncertain[usize::from(x % 2)].push((x, y, cell));
+                uncertain.push((x, y, cell));
             } else if matches!(cell.symbol(), "" | " ") {
                 spaces.push((x, Cow::Borrowed(cell)));
             } else {
@@ -60,8 +59,9 @@ impl<W: Write> AlignedBackend<W> {
             }
         }
         self.inner.draw(spaces.iter().map(|(x, cell)| (*x, y, cell.as_ref())))?;
-        for cells in uncertain {
-            self.inner.draw(cells.into_iter())?;
+        // One by one, so that the cursor is moved before each.
+        for cell in uncertain {
+            self.inner.draw(std::iter::once(cell))?;
         }
         self.inner.draw(others.into_iter())
     }

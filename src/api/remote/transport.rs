@@ -305,8 +305,14 @@ impl HttpTransport {
             _ => parsed.message,
         };
         let message = safe_text::line(&message).into_owned();
-        let error =
-            Error { code: parsed.code, message, suggestions: parsed.suggestions, reason: parsed.reason };
+        // Only this process determines which command is shown for copying.
+        let mut reason = parsed.reason;
+        if let Some(fields) = reason.as_mut().and_then(Value::as_object_mut) {
+            fields.retain(|name, value| {
+                name != "command" || value.as_str().is_none_or(|command| !command.starts_with("skills "))
+            });
+        }
+        let error = Error { code: parsed.code, message, suggestions: parsed.suggestions, reason };
         Err(match error.code {
             // Nothing was executed: the same request may be sent again after the pause.
             Code::RateLimited | Code::NotReady => {

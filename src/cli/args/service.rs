@@ -74,8 +74,12 @@ pub struct VerifyArgs {
     /// Group of checks to run.
     #[arg(value_name = "CHECKS")]
     pub verifier: Verifier,
-    /// Address of the service [default: that of --connect, or http://127.0.0.1:8080].
-    #[arg(long, value_name = "URL")]
+    /// Address of the service.
+    #[arg(
+        long,
+        value_name = "URL",
+        help = "Address of the service [default: that of --connect, or http://127.0.0.1:8080]"
+    )]
     pub url: Option<String>,
 }
 

@@ -19,7 +19,7 @@ use skills_model::{
     ApprovalReason, Choice, Command, Decision, Gate, RunState, Transition, Verdict, transition,
 };
 use skills_registry::policy::{Approver, RequiredApprovals};
-use skills_runs::{Plan, check_inputs, check_outputs};
+use skills_runs::{PendingGate, Plan, check_inputs, check_outputs};
 use skills_skill::safe_text;
 use skills_store::{
     CommandEffect, CommandOutcome, DecisionRecord, RecordedDecision, RunId, RunRecord, Store, StoreError,
@@ -516,7 +516,9 @@ async fn ensure_result_fits(
         return Err(wrong("a result must be an object: {\"field\": value}".to_owned()));
     };
     let at = runtime.engine.at_gate(&run.id).await?;
-    let pending = at.filter(|at| at.step == decision.step && at.inputs_digest == decision.inputs_digest);
+    let names_it =
+        |at: &PendingGate| at.inputs_digest == decision.inputs_digest || decision.answers(run.gate.as_ref());
+    let pending = at.filter(|at| at.step == decision.step && names_it(at));
     // If nothing is pending, the state machine returns the error.
     let Some(capability) = pending.and_then(|at| at.capability) else { return Ok(()) };
     check_outputs(&capability.outputs, fields).map_err(|problems| {
