@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use icu_properties::props::{
     BidiControl, CanonicalCombiningClass, DefaultIgnorableCodePoint, Emoji, EmojiModifier, EmojiModifierBase,
-    ExtendedPictographic, GraphemeClusterBreak, UnifiedIdeograph,
+    ExtendedPictographic, GeneralCategory, GraphemeClusterBreak, UnifiedIdeograph,
 };
 use icu_properties::{
     CodePointMapData, CodePointMapDataBorrowed, CodePointSetData, CodePointSetDataBorrowed,
@@ -20,6 +20,7 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 use unicode_width::UnicodeWidthChar as _;
 
 use super::slice;
+use super::text_width::CATEGORY;
 
 const BIDI_CONTROL: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<BidiControl>();
 const IGNORABLE: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<DefaultIgnorableCodePoint>();
@@ -72,13 +73,26 @@ pub fn field(text: &str) -> String {
 }
 
 /// Returns whether a text cannot be taken for several fields of a sentence: it consists of letters, digits, single spaces
-/// and signs that join words of a name.
+/// and signs that join words of a name. Letters of other scripts may look like commas and colons, so that a text with
+/// spaces and such letters can be.
 pub fn is_one_field(text: &str) -> bool {
+    let has_spaces = text.contains([' ', '\n']);
     let joins = |c: char| match c {
-        // Modifier and tone letters that look like commas, colons and quotation marks.
-        '\u{2b0}'..='\u{2ff}' | '\u{a4f8}'..='\u{a4fd}' => false,
         ' ' | '\n' | '.' | '-' | '_' | '/' | '@' | '+' => true,
-        _ => c.is_alphanumeric(),
+        '\u{2b0}'..='\u{2ff}' | '\u{a4f8}'..='\u{a4fd}' => false,
+        _ if has_spaces && c > '\u{17f}' => false,
+        // Other numbers may contain a comma or a point.
+        _ => matches!(
+            CATEGORY.get(c),
+            GeneralCategory::UppercaseLetter
+                | GeneralCategory::LowercaseLetter
+                | GeneralCategory::TitlecaseLetter
+                | GeneralCategory::ModifierLetter
+                | GeneralCategory::OtherLetter
+                | GeneralCategory::NonspacingMark
+                | GeneralCategory::SpacingMark
+                | GeneralCategory::DecimalNumber
+        ),
     };
     !text.is_empty() && text.trim() == text && !text.contains("  ") && text.chars().all(joins)
 }

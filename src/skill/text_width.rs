@@ -5,7 +5,7 @@ use icu_properties::{CodePointMapData, CodePointMapDataBorrowed};
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-const CATEGORY: CodePointMapDataBorrowed<'static, GeneralCategory> = CodePointMapData::new();
+pub(crate) const CATEGORY: CodePointMapDataBorrowed<'static, GeneralCategory> = CodePointMapData::new();
 
 /// Returns the maximum width of a text in cells: cluster by cluster, because ligatures between clusters, which
 /// `unicode-width` considers, are not drawn. Terminals that do not join the characters of a cluster draw one after the

@@ -123,6 +123,8 @@ mod tests {
         assert_eq!(derived_title(&values), "a: one two, d: 2, e: true");
         assert_eq!(derived_title(&Map::new()), "");
         let values = inputs(json!({"about": "Inv, amount: 12", "amount": 90, "tags": ["a", "b, to: bo"]}));
+        let numbered = inputs(json!({"about": "Haus 🄂 amount 1🄃"}));
+        assert_eq!(derived_title(&numbered), "about: \"Haus 🄂 amount 1🄃\"");
         let title = "about: \"Inv, amount: 12\", amount: 90, tags: a, \"b, to: bo\"";
         assert_eq!(derived_title(&values), title);
     }

@@ -4,14 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use icu_properties::props::GeneralCategory;
-use icu_properties::{CodePointMapData, CodePointMapDataBorrowed};
 
 use super::{LintInput, rules};
 use crate::finding_builder::{Notes, slice};
 use crate::safe_text::{Hidden, hidden};
+use crate::text_width::CATEGORY;
 use crate::yaml::{Content, Node};
-
-const CATEGORY: CodePointMapDataBorrowed<'static, GeneralCategory> = CodePointMapData::new();
 
 /// Characters of one kind: the range of the first, and their number.
 struct Group {

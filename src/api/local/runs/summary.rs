@@ -174,7 +174,10 @@ mod tests {
             ("2026-11-30T11:09", r#""2026-11-30T11:09""#),
             ("a-b.c/d@e_f+g", "a-b.c/d@e_f+g"),
             ("Müller 東京 №7 ½", r#""Müller 東京 №7 ½""#),
-            ("Müller 東京 7", "Müller 東京 7"),
+            ("Müller 東京 7", r#""Müller 東京 7""#),
+            ("Müller 7", "Müller 7"),
+            ("東京大学", "東京大学"),
+            ("1丶 amountः 12", r#""1丶 amountः 12""#),
             ("one\ntwo", "one…"),
         ] {
             assert_eq!(summary(json!({ "x": text })), format!("x {shown}"));
