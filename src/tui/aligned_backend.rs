@@ -10,8 +10,8 @@ use ratatui::layout::{Position, Size};
 
 /// Terminals and libraries disagree about the width of clusters. One that is drawn narrower than assumed would move the
 /// rest of the row to the left and leave a part of the former frame, and one that is drawn wider would stay in the next
-/// cell, which did not change. Rows with such clusters are drawn completely. [`drawable`](crate::widgets::text_width::drawable) puts
-/// spaces after clusters that are known to be drawn wider.
+/// cell, which did not change. Rows with such clusters are drawn completely, and
+/// [`drawable`](crate::widgets::text_width::drawable) puts spaces after clusters that are known to be drawn wider.
 pub struct AlignedBackend<W: Write> {
     inner: CrosstermBackend<W>,
     /// What the terminal shows, by row.
