@@ -263,7 +263,7 @@ async fn limit(probe: &Probe) -> Result<Check, Failure> {
     Ok(check.or("instances that share a limit need one store: give each the same --store"))
 }
 
-/// Returns whether a request was rejected because there is no key to send.
+/// Returns whether a request was rejected because no API key is configured.
 fn lacks_key(probe: &Probe, answer: &RawResponse) -> bool {
     answer.status == 401 && !probe.has_key()
 }

@@ -35,6 +35,17 @@ fn confirming() -> Bench {
     bench
 }
 
+/// A run of `confirming`, whose worker was lost during a call of `x.write` that must not be repeated.
+async fn interrupted() -> (Bench, RunId) {
+    let mut bench = confirming();
+    bench.declare_unsafe("x.write");
+    bench.fake.block_forever("x.write");
+    let run = bench.launch(SEND, json!({"to": "ana"})).await;
+    bench.work_until(&run, "write", 1).await;
+    bench.fake.on("x.write", |_| Ok(json!({})));
+    (bench, run)
+}
+
 impl Bench {
     /// Edits the script behind every capability.
     pub fn edit(&self, content: &str) {
@@ -126,12 +137,7 @@ async fn reverted_edit_is_not_a_change() {
 
 #[tokio::test]
 async fn unknown_outcome_is_decided_before_the_edited_script() {
-    let mut bench = confirming();
-    bench.declare_unsafe("x.write");
-    bench.fake.block_forever("x.write");
-    let run = bench.launch(SEND, json!({"to": "ana"})).await;
-    bench.work_until(&run, "write", 1).await;
-    bench.fake.on("x.write", |_| Ok(json!({})));
+    let (bench, run) = interrupted().await;
     bench.edit("v2");
     assert_eq!(pending_step(&bench.work(&run).await).1, json!("unknown_outcome"));
     bench.decide(&run, Verdict::Approve, Some(Choice::Rerun)).await;
@@ -261,12 +267,7 @@ async fn a_question_without_bindings_is_replaced_when_something_can_be_called() 
 
 #[tokio::test]
 async fn a_rerun_applies_to_the_address_that_was_shown() {
-    let mut bench = confirming();
-    bench.declare_unsafe("x.write");
-    bench.fake.block_forever("x.write");
-    let run = bench.launch(SEND, json!({"to": "ana"})).await;
-    bench.work_until(&run, "write", 1).await;
-    bench.fake.on("x.write", |_| Ok(json!({})));
+    let (bench, run) = interrupted().await;
     assert_eq!(pending_step(&bench.work(&run).await).1, json!("unknown_outcome"));
     let before = shown(&bench, &run).await;
     bench.move_service("https://b.example");
@@ -282,11 +283,7 @@ async fn a_rerun_applies_to_the_address_that_was_shown() {
 #[tokio::test]
 async fn a_choice_that_executes_nothing_applies_whatever_the_address_is_now() {
     for choice in [Choice::Skip, Choice::Happened] {
-        let mut bench = confirming();
-        bench.declare_unsafe("x.write");
-        bench.fake.block_forever("x.write");
-        let run = bench.launch(SEND, json!({"to": "ana"})).await;
-        bench.work_until(&run, "write", 1).await;
+        let (bench, run) = interrupted().await;
         assert_eq!(pending_step(&bench.work(&run).await).1, json!("unknown_outcome"));
         match choice {
             Choice::Happened => bench.happened(&run, json!({})).await,
@@ -300,12 +297,7 @@ async fn a_choice_that_executes_nothing_applies_whatever_the_address_is_now() {
 
 #[tokio::test]
 async fn a_question_of_an_earlier_version_about_an_unknown_outcome_can_be_decided() {
-    let mut bench = confirming();
-    bench.declare_unsafe("x.write");
-    bench.fake.block_forever("x.write");
-    let run = bench.launch(SEND, json!({"to": "ana"})).await;
-    bench.work_until(&run, "write", 1).await;
-    bench.fake.on("x.write", |_| Ok(json!({})));
+    let (bench, run) = interrupted().await;
     bench.work(&run).await;
     let call = gate_digest("write", "x.write", &json!({}));
     let earlier = digest_of(&json!({"call": call, "lost_attempt": 1}));
