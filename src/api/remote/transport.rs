@@ -305,13 +305,7 @@ impl HttpTransport {
             _ => parsed.message,
         };
         let message = safe_text::line(&message).into_owned();
-        // Only this process determines which command is shown for copying.
-        let mut reason = parsed.reason;
-        if let Some(fields) = reason.as_mut().and_then(Value::as_object_mut) {
-            fields.retain(|name, value| {
-                name != "command" || value.as_str().is_none_or(|command| !command.starts_with("skills "))
-            });
-        }
+        let reason = parsed.reason.map(without_command);
         let error = Error { code: parsed.code, message, suggestions: parsed.suggestions, reason };
         Err(match error.code {
             // Nothing was executed: the same request may be sent again after the pause.
@@ -419,8 +413,20 @@ fn excerpt(body: &[u8]) -> String {
     if line.is_empty() { "nothing".to_owned() } else { safe_text::line(&line).into_owned() }
 }
 
+/// Removes a command to be copied from the reason of an error: only this process determines which one is shown.
+fn without_command(mut reason: Value) -> Value {
+    if let Some(fields) = reason.as_object_mut() {
+        fields.retain(|name, value| {
+            name != "command" || value.as_str().is_none_or(|command| !command.starts_with("skills "))
+        });
+    }
+    reason
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -436,5 +442,13 @@ mod tests {
         assert_eq!(excerpt(b"<html>\n  hello"), "<html> hello");
         assert_eq!(excerpt(b" "), "nothing");
         assert!(!excerpt(b"\x1b[31mred").contains('\x1b'));
+    }
+
+    #[test]
+    fn commands_of_a_service_are_not_shown_for_copying() {
+        let reason = json!({"command": "skills runs show x  \u{2713} completed", "state": "failed"});
+        assert_eq!(without_command(reason), json!({"state": "failed"}));
+        let of_a_state = json!({"command": "approve", "state": "failed"});
+        assert_eq!(without_command(of_a_state.clone()), of_a_state);
     }
 }
