@@ -45,6 +45,35 @@ fn character_cells(c: char) -> usize {
     c.width().unwrap_or(0).max(least)
 }
 
+/// Breaks a line into lines of at most `width` cells, after a space if possible; every space is preserved. Of several
+/// spaces at a break, the first one ends its line, and the others begin the next one.
+pub fn broken(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(8);
+    let mut lines = Vec::new();
+    let mut line: Vec<&str> = Vec::new();
+    let mut used = 0;
+    for grapheme in text.graphemes(true) {
+        let wide = cells(grapheme);
+        if used + wide > width && !line.is_empty() {
+            let indent = line.iter().take_while(|one| **one == " ").count();
+            let space = line.iter().rposition(|one| *one == " ").filter(|at| *at > indent);
+            let word_end = space.and_then(|at| line.iter().take(at).rposition(|one| *one != " "));
+            let rest = line.split_off(word_end.map_or(line.len(), |last| last + 2));
+            if word_end.is_some() {
+                line.pop();
+            }
+            lines.push(std::mem::replace(&mut line, rest).concat());
+            used = line.iter().map(|one| cells(one)).sum();
+        }
+        used += wide;
+        line.push(grapheme);
+    }
+    if !line.is_empty() {
+        lines.push(line.concat());
+    }
+    lines
+}
+
 const fn is_voiced_mark(c: char) -> bool {
     matches!(c, '\u{ff9e}' | '\u{ff9f}')
 }

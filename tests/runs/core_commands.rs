@@ -269,6 +269,25 @@ async fn only_workers_record_changed_approval_requests() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_rejected_decision_about_a_changed_question_records_nothing() {
+    let place = TestHome::new();
+    slow_pay(&place, UNSAFE);
+    let core = place.open().await;
+    let waiting = lost(&core).await;
+    place.write("skills/slow-pay/scripts/pay.sh", "#!/usr/bin/env bash\nexec sleep 601\n");
+    let shown = core.run(&waiting.id.0).await.unwrap();
+    assert_ne!(shown.run.gate, waiting.gate);
+    let mut decision = choose(&shown.run, Choice::Happened);
+    if let RunCommand::Decide { result, .. } = &mut decision {
+        *result = Some(json!("no object"));
+    }
+    let rejected = send_command(&core, &shown.run, decision).await.unwrap_err();
+    assert_eq!(rejected.code, Code::InvalidRequest, "{rejected}");
+    let after = core.run(&waiting.id.0).await.unwrap();
+    assert_eq!(after.events.last().unwrap().number, shown.events.last().unwrap().number);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn decisions_are_bound_to_every_file_a_step_can_read() {
     let place = TestHome::new();
     place.write("skills/ledger/references/word.sh", "word=seen\n");

@@ -27,8 +27,11 @@ pub fn render(event: &RunEvent, with_run: bool, zone: &TimeZone, look: TerminalC
         .as_deref()
         .map(|step| safe_text::line(step_label(step)).into_owned())
         .unwrap_or_default();
+    // The terminal would continue a wider row in its first column.
+    let width = look.text_width(usize::MAX).saturating_sub(used + 2 + 15 + 2);
+    let step = cut(&step, width.saturating_sub(12 + 2).max(12), look.unicode);
     let step_text = if step.is_empty() { String::new() } else { format!("  {step}") };
-    let available = look.text_width(usize::MAX).saturating_sub(used + 2 + 15 + cells(&step_text) + 2).max(12);
+    let available = width.saturating_sub(cells(&step_text)).max(12);
     let kind = text_style(&event.event.kind).paint(&fit(&kind, 15, look.unicode), look.color);
     let line = |description: &str| {
         let description = cut(description, available, look.unicode);
@@ -248,6 +251,13 @@ mod tests {
         09:28:02  gate.waiting     send  for signal books-closed
         ");
         assert!(text.lines().all(|line| cells(line) <= 80));
+    }
+
+    #[test]
+    fn a_long_step_id_is_truncated_to_the_terminal() {
+        let step = format!("s{}next: skills runs approve", " ".repeat(60));
+        let line = render(&event(1, "step.started", Some(&step), json!({})), false, &TimeZone::UTC, CAPS);
+        assert!(cells(&line) <= 80 && line.contains('…'), "{line}");
     }
 
     #[test]

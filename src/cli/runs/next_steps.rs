@@ -35,16 +35,20 @@ impl Caller {
         match (&run.state, &run.gate) {
             (RunState::WaitingForHuman, Some(Gate::Human { step, inputs_digest, why, .. })) => {
                 let exact = ["--step", step, "--inputs-digest", inputs_digest];
+                // Commands are not broken into rows, and the terminal would continue such a step in its first column. Without
+                // them, the commands show the question and ask.
+                let exact = if exact.iter().any(|word| has_space(word)) { &[][..] } else { &exact[..] };
                 // Alternatives, which no choice equals: nothing is decided by copying the line unchanged.
                 let choice = match why {
                     ApprovalReason::UnknownOutcome => &["--choice", "rerun|happened|skip|fail"][..],
                     _ => &[],
                 };
                 out.push(("show", self.line(&["runs", "show", id])));
-                out.push(("approve", self.line(&[&["runs", "approve", id], &exact[..], choice].concat())));
-                out.push(("deny", self.line(&[&["runs", "deny", id], &exact[..]].concat())));
+                out.push(("approve", self.line(&[&["runs", "approve", id], exact, choice].concat())));
+                out.push(("deny", self.line(&[&["runs", "deny", id], exact].concat())));
             }
             (RunState::WaitingForSignal, Some(Gate::Signal { name, .. })) => {
+                let name = if has_space(name) { "NAME" } else { name };
                 out.push(("signal", self.line(&["runs", "signal", id, name, "--payload", "{}"])));
                 out.push(("cancel", self.line(&["runs", "cancel", id])));
             }
@@ -63,6 +67,10 @@ impl Caller {
         }
         out
     }
+}
+
+fn has_space(word: &str) -> bool {
+    word.contains(char::is_whitespace)
 }
 
 /// Returns the options that determine which skills and runs are used; with `from`, paths are absolute, so that the line
@@ -117,6 +125,22 @@ mod tests {
                 "skills --store 'sqlite:my runs.db' runs approve {ID} --step book --inputs-digest {digest}"
             )
         );
+    }
+
+    #[test]
+    fn a_step_or_signal_with_spaces_is_not_part_of_a_command() {
+        let mut run = record(RunState::WaitingForHuman);
+        if let Some(Gate::Human { step, .. }) = &mut run.gate {
+            *step = format!("s{}next: skills runs approve", " ".repeat(60));
+        }
+        let approve = format!("skills --store 'sqlite:my runs.db' runs approve {ID}");
+        assert!(caller().next(&run).contains(&("approve", approve)));
+        let mut run = record(RunState::WaitingForSignal);
+        if let Some(Gate::Signal { name, .. }) = &mut run.gate {
+            *name = format!("s{}next:", " ".repeat(60));
+        }
+        let next = caller().next(&run);
+        assert!(next.iter().any(|(_, line)| line.ends_with("NAME --payload '{}'")), "{next:?}");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use miette::{
 use unicode_segmentation::GraphemeCursor;
 
 use crate::finding_builder::{floor, slice};
+use crate::text_width::broken;
 use crate::{Finding, Severity, safe_text};
 
 /// How a report is rendered.
@@ -42,6 +43,7 @@ pub fn report(findings: &[Finding], path: &str, source: &str, look: ReportStyle)
     };
     let handler = GraphicalReportHandler::new_themed(theme)
         .with_width(look.width.max(20))
+        .with_wrap_lines(false)
         .with_context_lines(0)
         .with_links(false)
         .without_syntax_highlighting();
@@ -93,7 +95,10 @@ impl Drawn {
             message = format!("{}: {message}", excerpt.path);
         }
         let code = finding.code.clone();
-        let help = safe_text::line(&finding.help).into_owned();
+        // The handler would measure with other widths, so that the terminal could continue a line in its first column.
+        let rows = |text: &str, indent: usize| broken(text, look.width.max(20) - indent).join("\n");
+        let message = rows(&message, "  x ".len());
+        let help = rows(&safe_text::line(&finding.help), "  help: ".len());
         Self { severity: finding.severity, code, message, help, excerpt, mark }
     }
 }

@@ -128,25 +128,25 @@ impl Approvals {
         Some(Error { reason: Some(reason), ..Error::new(Code::from(found.code), message) })
     }
 
-    /// Rejects the approval of what cannot be executed, and of what was edited since it was reviewed, and records
-    /// nothing. A denial is always accepted. If the decision is about a current question that is not recorded yet,
-    /// records the question.
+    /// Rejects the approval of what cannot be executed, and of what was edited since it was reviewed. A denial is always
+    /// accepted. If the decision is about a current question that is not recorded yet, also returns that question; nothing
+    /// is recorded.
     pub(super) async fn check_approval(
         self: &Arc<Self>,
         runtime: &Arc<RunRuntime>,
         run: RunRecord,
         decision: &Decision,
-    ) -> Result<RunRecord, Error> {
+    ) -> Result<(RunRecord, Option<Gate>), Error> {
         let is_pending = decision.answers(run.gate.as_ref());
         let runs_it =
             decision.verdict == Verdict::Approve && matches!(decision.choice, None | Some(Choice::Rerun));
         let at_step = matches!(&run.gate, Some(Gate::Human { step, .. }) if *step == decision.step);
         let names_none = decision.verdict == Verdict::Deny && decision.inputs_digest.is_empty();
         if !at_step || names_none || (is_pending && !runs_it) {
-            return Ok(run);
+            return Ok((run, None));
         }
         let (now, at) = self.at_gate(runtime, run.clone()).await?;
-        let Some(Gate::Human { step, inputs_digest, why, .. }) = &now.gate else { return Ok(now) };
+        let Some(Gate::Human { step, inputs_digest, why, .. }) = &now.gate else { return Ok((now, None)) };
         let mut is_recorded = now.gate == run.gate;
         if !is_recorded {
             // It may have continued since it was read, and wait again.
@@ -155,7 +155,7 @@ impl Approvals {
         }
         if is_recorded && !decision.answers(now.gate.as_ref()) {
             // The store reports the current question.
-            return Ok(now);
+            return Ok((now, None));
         }
         let what = match why {
             ApprovalReason::Changed { what, .. } => what.clone(),
@@ -182,10 +182,8 @@ impl Approvals {
             })
             .await?;
         }
-        if let (false, Some(gate)) = (is_recorded, now.gate.clone()) {
-            Self::record_question(runtime, &now.id, gate).await?;
-        }
-        Ok(now)
+        let unrecorded = now.gate.clone().filter(|_| !is_recorded);
+        Ok((now, unrecorded))
     }
 
     /// Returns what a person needs to know to decide the gate of a run; `None` if it waits for no person. `at` is what

@@ -151,7 +151,7 @@ impl Commands {
         let DecisionRequest { verdict, step, inputs_digest, choice, result, mut by } = request;
         let (step, inputs_digest) = (step.unwrap_or_default(), inputs_digest.unwrap_or_default());
         let decision = Decision { verdict, step, inputs_digest, choice, result };
-        let run = self.approvals.check_approval(runtime, run, &decision).await?;
+        let (run, unrecorded) = self.approvals.check_approval(runtime, run, &decision).await?;
         if by.approver.as_deref().is_none_or(|name| name.trim().is_empty()) {
             by.approver = Some(self.approvals.approver().await.0);
         }
@@ -176,6 +176,10 @@ impl Commands {
         let identity = principal.map_or(account.as_str(), |principal| principal.name.as_str());
         if approves && !unchecked && required.is_strict() {
             self.ensure_may_approve(&run, &required, (identity, by.approver.as_deref()), principal)?;
+        }
+        // Only a decision that counts replaces the question, which revokes the approvals of the former one.
+        if let Some(gate) = unrecorded {
+            Approvals::record_question(runtime, &run.id, gate).await?;
         }
         // The gate may open before the store receives the command; the approval would then bypass the rules above.
         let command = if unchecked {
