@@ -13,6 +13,7 @@ use strum::Display;
 use super::{Code, Error, GoldenQuery};
 use skills_authoring::write_back::{WriteError, replace_file};
 use skills_base::files::{MAX_USER_FILE, read_regular_text};
+use skills_base::private_files;
 use skills_session::Unit;
 use skills_skill::SkillId;
 
@@ -266,7 +267,8 @@ pub fn write_overrides(overrides: &ClientOverrides) -> Result<(), Error> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let folder = overrides.file.parent().unwrap_or(Path::new("."));
             std::fs::create_dir_all(folder).map_err(|error| refused(error.to_string()))?;
-            std::fs::write(&overrides.file, "").map_err(|error| refused(error.to_string()))?;
+            private_files::create_file(&overrides.file, private_files::FILE_MODE)
+                .map_err(|error| refused(error.to_string()))?;
             String::new()
         }
         Err(error) => {

@@ -20,7 +20,7 @@ pub async fn run(cx: &mut Context, action: &AuditAction) -> Result<Exit, Failure
                 cx.out.value(&report)?;
             } else {
                 let text = cx.completed_in(&verified(&report, cx.out.look));
-                cx.out.raw(text.as_bytes())?;
+                cx.out.text(&text)?;
             }
             let is_complete = report.unchecked.is_none();
             Ok(if report.verification.is_intact() && is_complete {
@@ -46,7 +46,7 @@ pub async fn run(cx: &mut Context, action: &AuditAction) -> Result<Exit, Failure
                     let has_filter = [&args.run, &args.kind, &args.by].into_iter().any(Option::is_some);
                     text.push_str(if has_filter { "no entries match\n" } else { "no entries\n" });
                 }
-                cx.out.raw(text.as_bytes())?;
+                cx.out.text(&text)?;
             }
             Ok(Exit::Success)
         }

@@ -381,7 +381,7 @@ pub async fn agents(cx: &mut Context, args: &AgentsArgs) -> Result<Exit, Failure
                 let project = if view.of_project { OF_PROJECT } else { "" };
                 cx.out.line(format!("{}{project}", safe_text::line(&location)))?;
                 let text = safe_text::block(view.definition.as_deref().unwrap_or_default()).into_owned();
-                cx.out.raw(text.as_bytes())?;
+                cx.out.text(&text)?;
                 for problem in &view.problems {
                     cx.out.line(format!("! {}", safe_text::line(problem)))?;
                 }

@@ -50,7 +50,7 @@ impl Drop for Backend {
     fn drop(&mut self) {
         let Self::Local { local, json: false } = self else { return };
         for notice in local.take_notices() {
-            eprintln!("skills: {}", safe_text::line(&notice));
+            super::failure::print(&format!("skills: {}\n", safe_text::line(&notice)), false);
         }
     }
 }
@@ -219,7 +219,7 @@ impl Context {
     ) -> io::Result<()> {
         let is_plain = self.is_plain();
         let text = render(is_plain, self.out.look);
-        self.out.raw(if is_plain { clean_lines(&text) } else { text }.as_bytes())
+        self.out.text(&if is_plain { clean_lines(&text) } else { text })
     }
 
     /// Prints a result as JSON if that is requested, otherwise like [`Self::print_rendered`].
@@ -242,6 +242,7 @@ impl Context {
         if self.out.look.terminal && !self.global.plain && !config.plain {
             self.out.links = Hyperlinks::of(config, &self.env);
         }
+        self.out.labeled |= config.plain;
         match config.glyphs {
             GlyphSet::Auto => {}
             GlyphSet::Unicode => self.out.look.unicode = !self.global.plain && !config.plain,

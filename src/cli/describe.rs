@@ -34,7 +34,7 @@ pub async fn run(cx: &mut Context, args: &DescribeArgs) -> Result<Exit, Failure>
         let location = &detail.summary.location;
         let shown = safe_text::line(&location.display().to_string()).into_owned();
         let text = cx.out.links.file(render(&detail, levels.first(), cx.out.look), &shown, location);
-        cx.out.raw(text.as_bytes())?;
+        cx.out.text(&text)?;
     }
     Ok(Exit::Success)
 }

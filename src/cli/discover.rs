@@ -55,7 +55,7 @@ pub async fn run(cx: &mut Context, args: &DiscoverArgs) -> Result<Exit, Failure>
             }
         }
         let _ = writeln!(text, "\n{}", cx.out.paint(TextStyle::Muted, RANKING_DISCLAIMER));
-        cx.out.raw(text.as_bytes())?;
+        cx.out.text(&text)?;
     }
     Ok(if answer.fit == Fit::None { Exit::ChecksFailed } else { Exit::Success })
 }

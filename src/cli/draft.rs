@@ -64,10 +64,11 @@ pub async fn run(cx: &mut Context, args: &DraftArgs) -> Result<Exit, Failure> {
         let prompt = report.prompt.as_deref().ok_or_else(|| {
             Failure::usage("a prompt needs golden queries; add one with `skills golden add`")
         })?;
+        let prompt = if cx.out.look.terminal { safe_text::block(prompt) } else { prompt.into() };
         cx.out.raw(prompt.as_bytes())?;
     } else {
         let text = render(&report, cx.out.look);
-        cx.out.raw(text.as_bytes())?;
+        cx.out.text(&text)?;
     }
     let mut proposal_id = None;
     if saves {
@@ -82,7 +83,7 @@ pub async fn run(cx: &mut Context, args: &DraftArgs) -> Result<Exit, Failure> {
         match save_description(&*core, new).await? {
             SavedDescription::Written(location, old, new) => {
                 if !cx.out.json {
-                    cx.out.raw(format!("\n{}", diff(&old, &new, cx.out.look)).as_bytes())?;
+                    cx.out.text(&format!("\n{}", diff(&old, &new, cx.out.look)))?;
                 }
                 let done = if old == new { "unchanged:" } else { "wrote" };
                 cx.reporter()
@@ -90,7 +91,7 @@ pub async fn run(cx: &mut Context, args: &DraftArgs) -> Result<Exit, Failure> {
             }
             SavedDescription::Proposed(view, obstacle) => {
                 if !cx.out.json {
-                    cx.out.raw(super::proposals::hunks(&view, cx.out.look).as_bytes())?;
+                    cx.out.text(&super::proposals::hunks(&view, cx.out.look))?;
                 }
                 if !args.propose {
                     cx.reporter().warn(&format!("not written: {}", safe_text::line(&obstacle)));

@@ -184,7 +184,7 @@ pub fn print(text: &str, is_requested: bool) {
     drop(if is_requested {
         io::stdout().lock().write_all(text.as_bytes())
     } else {
-        io::stderr().lock().write_all(text.as_bytes())
+        io::stderr().lock().write_all(stderr_caps(true).fitted(text).as_bytes())
     });
 }
 

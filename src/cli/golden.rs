@@ -227,7 +227,7 @@ async fn explain(cx: &mut Context, args: &GoldenExplainArgs) -> Result<Exit, Fai
         let unranked = explanation.query.expect.iter().filter(|_| explanation.expected.is_none());
         let rejected: Vec<String> = unranked.filter_map(|id| rejection_of(&catalog, id)).collect();
         let text = explained(&explanation, is_lost, &rejected, cx.out.look);
-        cx.out.raw(text.as_bytes())?;
+        cx.out.text(&text)?;
     }
     Ok(if is_lost { Exit::ChecksFailed } else { Exit::Success })
 }
@@ -417,7 +417,7 @@ fn import(cx: &mut Context, args: &GoldenImportArgs) -> Result<Exit, Failure> {
                 safe_text::line(&expected),
             );
         }
-        cx.out.raw(text.as_bytes())?;
+        cx.out.text(&text)?;
     }
     Ok(if conflicts > 0 { Exit::ChecksFailed } else { Exit::Success })
 }

@@ -32,7 +32,7 @@ pub async fn run(cx: &mut Context, args: &GovernanceArgs) -> Result<Exit, Failur
             (Some(_), [skill]) => format_skill(skill, cx.out.look),
             _ => render(&list, cx.out.look),
         };
-        cx.out.raw(text.as_bytes())?;
+        cx.out.text(&text)?;
         warn(&list.warnings);
     }
     let below = args.require.is_some_and(|least| list.skills.iter().any(|skill| skill.state < least));

@@ -12,6 +12,7 @@ use skills_api::{
     Code, CoreParts, Error, LintBaseline, LintFinding, LintJob, LintReport, LintRule, LintStyle, RuleCount,
     lint_rules, lint_sarif, lint_text,
 };
+use skills_base::private_files;
 use skills_config::shown;
 use skills_skill::{Severity, safe_text};
 
@@ -96,7 +97,9 @@ fn fails(report: &LintReport, deny: Deny) -> bool {
 fn write_baseline(report: &LintReport, file: &Path, folder: &Path) -> Result<(), Failure> {
     let json = serde_json::to_string_pretty(&LintBaseline::of(report, folder));
     let json = json.map_err(|error| Failure::usage(error.to_string()))?;
-    std::fs::write(file, format!("{json}\n")).map_err(|error| Failure::written_file(file, &error))
+    // A link in a repository of others is replaced, not followed.
+    private_files::replace(file, format!("{json}\n").as_bytes())
+        .map_err(|error| Failure::written_file(file, &error))
 }
 
 fn print(cx: &mut Context, report: &LintReport, args: &LintArgs, home: &Path) -> Result<(), Failure> {
@@ -125,7 +128,7 @@ fn print(cx: &mut Context, report: &LintReport, args: &LintArgs, home: &Path) ->
             let word = TextStyle::Good.paint("repaired", look.color);
             format!("{word} {}: {what}", safe_text::line(&path))
         });
-        cx.out.raw(text.as_bytes())?;
+        cx.out.text(&text)?;
     }
     if !args.summary {
         for findings in report.by_file() {
@@ -134,7 +137,7 @@ fn print(cx: &mut Context, report: &LintReport, args: &LintArgs, home: &Path) ->
             if is_plain {
                 let text: String =
                     number.by_ref().zip(findings).map(|(at, found)| labeled(at, found, &shown)).collect();
-                cx.out.raw(text.as_bytes())?;
+                cx.out.text(&text)?;
                 continue;
             }
             if is_github {
@@ -150,14 +153,14 @@ fn print(cx: &mut Context, report: &LintReport, args: &LintArgs, home: &Path) ->
                 }
             }
             let text = cx.out.links.file(lint_text(findings, &header, style), &header, &file);
-            cx.out.raw(text.as_bytes())?;
+            cx.out.text(&text)?;
         }
     }
     if !is_github {
         // A file with few findings needs no table.
         if args.summary || report.summary.len() >= SUMMARY_FROM_RULES {
             let text = if is_plain { rule_lines(&report.summary) } else { table(&report.summary, look) };
-            cx.out.raw(text.as_bytes())?;
+            cx.out.text(&text)?;
         }
         cx.out.line(summary(report, args.fix, args.level))?;
     }
@@ -248,7 +251,7 @@ fn rules(cx: &mut Context, format: LintFormat) -> Result<Exit, Failure> {
         LintFormat::Text => {
             let look = cx.out.look;
             for rule in &rules {
-                cx.out.raw(described(rule, look).as_bytes())?;
+                cx.out.text(&described(rule, look))?;
             }
         }
         LintFormat::Json => cx.out.value(&serde_json::json!({ "rules": rules }))?,

@@ -4,6 +4,7 @@
 pub use skills_base::duration::elapsed_micros;
 pub use skills_base::number::{byte_size, counted, grouped, inflected};
 pub use skills_skill::text_width::{broken, cells};
+use std::borrow::Cow;
 use std::io::{self, BufWriter, IsTerminal, Write};
 
 use serde::Serialize;
@@ -74,6 +75,9 @@ pub struct TerminalCaps {
 /// A width larger than that of any text. Labeled lines have it in addition to the width of the terminal.
 const ENDLESS: usize = 1 << 20;
 
+/// The first character of a row that is not broken: a control character, which safe text does not contain.
+const UNBROKEN: &str = "\u{2}";
+
 /// A space where a row is not broken: a control character, which safe text does not contain.
 const JOINING_SPACE: &str = "\u{1}";
 
@@ -133,6 +137,42 @@ impl TerminalCaps {
         rows.into_iter().map(|row| row.replace(JOINING_SPACE, " ")).collect()
     }
 
+    /// Breaks the rows of a text that are wider than the terminal, except for those of [`Self::command_row`]. A row that is
+    /// broken loses its styles.
+    pub fn fitted(self, text: &str) -> Cow<'_, str> {
+        let width = if self.is_bounded() { self.width } else { usize::MAX };
+        // No character takes more cells than bytes.
+        if text.lines().all(|line| line.len() <= width) && !text.contains(UNBROKEN) {
+            return Cow::Borrowed(text);
+        }
+        let rows = text.split_inclusive('\n').map(|row| {
+            let line = row.trim_end_matches('\n');
+            if let Some(command) = row.strip_prefix(UNBROKEN) {
+                return command.to_owned();
+            }
+            let plain = if line.len() > width { without_styles(line) } else { String::new() };
+            if cells(&plain) <= width {
+                return row.to_owned();
+            }
+            let broken = self.message_rows("", HANGING, plain.trim_end()).join("\n");
+            if line.len() < row.len() { broken + "\n" } else { broken }
+        });
+        Cow::Owned(rows.collect())
+    }
+
+    /// Returns a row with a command, which is not broken, so that it can be copied, unless spaces in an argument could fill
+    /// the row.
+    pub fn command_row(self, head: &str, command: &str) -> String {
+        let has_spaces =
+            command.split('\'').skip(1).step_by(2).any(|quoted| quoted.contains(char::is_whitespace));
+        if has_spaces { format!("{head}{command}") } else { self.unbroken_row(head, command) }
+    }
+
+    /// Returns a row that is not broken, because only the user's own words can fill it.
+    pub fn unbroken_row(self, head: &str, text: &str) -> String {
+        format!("{}{head}{text}", if self.terminal { UNBROKEN } else { "" })
+    }
+
     /// Renders a message with its label. On a terminal its further lines and rows are indented, because it may contain text
     /// of others.
     pub fn labeled_message(self, label: &str, style: TextStyle, text: &str) -> String {
@@ -158,6 +198,21 @@ impl TerminalCaps {
         // Widths beyond 16 bits cannot be formatted.
         longest.max(least).min(if self.is_bounded() { most.max(least) } else { usize::from(u16::MAX) })
     }
+}
+
+/// Removes the styles of this program and the hyperlinks.
+fn without_styles(line: &str) -> String {
+    let mut parts = line.split('\u{1b}');
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.chars().next() {
+            Some('[') => out.push_str(part.split_once('m').map_or("", |(_, text)| text)),
+            // The address of a hyperlink, whose end begins the next part.
+            Some(']') => {}
+            _ => out.push_str(part.strip_prefix('\\').unwrap_or(part)),
+        }
+    }
+    out
 }
 
 /// Environment that determines the capabilities.
@@ -224,6 +279,8 @@ pub struct Out {
     /// Its capabilities.
     pub look: TerminalCaps,
     pub json: bool,
+    /// Whether it consists of labeled lines.
+    pub labeled: bool,
     /// What is hyperlinked.
     pub links: Hyperlinks,
 }
@@ -236,17 +293,24 @@ impl Out {
             sink: Box::new(BufWriter::new(io::stdout())),
             look,
             json: global.json,
+            labeled: global.plain,
             links: Hyperlinks::default(),
         }
     }
 
     /// Writes a line.
     pub fn line(&mut self, text: impl AsRef<str>) -> io::Result<()> {
-        self.sink.write_all(text.as_ref().trim_end_matches(' ').as_bytes())?;
+        self.text(text.as_ref().trim_end_matches(' '))?;
         self.sink.write_all(b"\n")
     }
 
-    /// Writes bytes unchanged.
+    /// Writes rows, broken to the width of the terminal, or labeled lines.
+    pub fn text(&mut self, text: &str) -> io::Result<()> {
+        let look = if self.labeled { self.look.labeled() } else { self.look };
+        self.sink.write_all(look.fitted(text).as_bytes())
+    }
+
+    /// Writes bytes unchanged: contents, and formats for other programs.
     pub fn raw(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.sink.write_all(bytes)
     }
@@ -268,7 +332,7 @@ impl Out {
         value: &impl Serialize,
         render: impl FnOnce(TerminalCaps) -> String,
     ) -> io::Result<()> {
-        if self.json { self.value(value) } else { self.raw(render(self.look).as_bytes()) }
+        if self.json { self.value(value) } else { self.text(&render(self.look)) }
     }
 
     /// Writes a value as JSON if that is requested, otherwise as this line.
@@ -531,6 +595,24 @@ mod tests {
             assert_eq!(look.at_most(10).rows("+ ", "+ ", &forged), [format!("+ {forged}")]);
         }
         assert_eq!(screen.labeled().labeled().rows("+ ", "+ ", &forged), screen.rows("+ ", "+ ", &forged));
+    }
+
+    #[test]
+    fn rows_that_are_wider_than_the_terminal_are_broken() {
+        let screen = TerminalCaps { color: true, unicode: true, width: 40, terminal: true };
+        let name = TextStyle::Strong.paint(&format!("wire-a{}wire  denied", " ".repeat(34)), true);
+        let text = format!("{name}\n  short\n{}\n", screen.command_row("  next: ", &"x".repeat(60)));
+        let fitted = screen.fitted(&text).into_owned();
+        let rows: Vec<&str> = fitted.lines().collect();
+        assert!(rows.iter().all(|row| !row.starts_with("wire  denied")), "{rows:?}");
+        assert_eq!(rows[0], "wire-a");
+        assert_eq!(rows[rows.len() - 2..], ["  short", &format!("  next: {}", "x".repeat(60))]);
+        // A command whose argument could fill the row is broken, and nothing is in a pipe.
+        let command = format!("skills why 'a{}b'", " ".repeat(60));
+        assert!(screen.fitted(&screen.command_row("", &command)).lines().count() > 1);
+        let pipe = TerminalCaps { terminal: false, ..screen };
+        assert_eq!(pipe.fitted(&pipe.command_row("", &command)), command);
+        assert_eq!(screen.labeled().fitted(&text), text.replace(UNBROKEN, ""));
     }
 
     #[test]

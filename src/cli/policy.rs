@@ -33,7 +33,7 @@ async fn explain(cx: &mut Context, args: &ExplainPolicyArgs) -> Result<Exit, Fai
     if report.skills.is_empty() && report.rules.len() + report.approvals > 0 {
         out += "no rule matches any skill\n";
     }
-    cx.out.raw(out.as_bytes())?;
+    cx.out.text(&out)?;
     Ok(Exit::Success)
 }
 
@@ -115,7 +115,7 @@ async fn check(cx: &mut Context) -> Result<Exit, Failure> {
         if report.approvals > 0 {
             let _ = writeln!(out, "  {}", counted(report.approvals, "approval rule"));
         }
-        cx.out.raw(out.as_bytes())?;
+        cx.out.text(&out)?;
     }
     Ok(if idle > 0 { Exit::ChecksFailed } else { Exit::Success })
 }

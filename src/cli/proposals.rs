@@ -45,7 +45,7 @@ pub async fn propose(cx: &mut Context, args: &ProposeArgs) -> Result<Exit, Failu
         cx.out.value(&view)?;
     } else {
         let text = render(&view, clock::now_ms(), &TimeZone::system(), cx.out.look);
-        cx.out.raw(text.as_bytes())?;
+        cx.out.text(&text)?;
         report_created(cx, &view);
     }
     Ok(Exit::Success)

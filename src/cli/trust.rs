@@ -67,7 +67,7 @@ pub async fn run(cx: &mut Context, args: &TrustArgs) -> Result<Exit, Failure> {
     if !cx.out.json {
         let (text, hidden_lines) = render(cx, &subjects);
         hidden = hidden_lines;
-        cx.out.raw(text.as_bytes())?;
+        cx.out.text(&text)?;
     }
     if requested.is_empty() {
         return nothing_to_ask(cx, &subjects, &blocked);
@@ -267,7 +267,7 @@ async fn list(cx: &mut Context, local: &Local) -> Result<Exit, Failure> {
             let text = "only the shipped skills are trusted; `skills trust PATH|SKILL` shows what would be trusted\n";
             out += &cx.completed_in(text);
         }
-        cx.out.raw(out.as_bytes())?;
+        cx.out.text(&out)?;
     }
     Ok(if changed { Exit::ChecksFailed } else { Exit::Success })
 }

@@ -25,11 +25,11 @@ pub async fn run(cx: &mut Context, args: &WhyArgs) -> Result<Exit, Failure> {
     if cx.out.json {
         cx.out.value(&report)?;
     } else if cx.global.plain || cx.config()?.plain {
-        cx.out.raw(super::plain::checks(&report).as_bytes())?;
+        cx.out.text(&super::plain::checks(&report))?;
     } else {
         let shown = safe_text::line(&report.location.display().to_string()).into_owned();
         let text = cx.out.links.file(render(&report, cx.out.look), &shown, &report.location);
-        cx.out.raw(text.as_bytes())?;
+        cx.out.text(&text)?;
     }
     Ok(if report.wins { Exit::Success } else { Exit::ChecksFailed })
 }

@@ -135,7 +135,9 @@ pub fn quoted(word: &str) -> String {
         return format!("$'{}'", word.chars().map(escaped).collect::<String>());
     }
     let is_unquoted = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,~".contains(c);
-    if !word.is_empty() && word.chars().all(is_unquoted) && !word.starts_with('~') {
+    // bash expands `~` after `=` and `:`, too, and zsh `=` at the beginning.
+    let expands = word.starts_with(['~', '=']) || word.contains("=~") || word.contains(":~");
+    if !word.is_empty() && word.chars().all(is_unquoted) && !expands {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))
@@ -208,6 +210,14 @@ mod tests {
         );
         let remote = Invocation::with(["--connect", "http://gate:1"].map(str::to_owned).into());
         assert_eq!(remote.completed_in("run `skills --plain --demo`"), "run `skills --plain --demo`");
+    }
+
+    #[test]
+    fn words_that_a_shell_expands_are_quoted() {
+        for word in ["~/a", "a=~", "PATH=a:~root", "=ls"] {
+            assert_eq!(quoted(word), format!("'{word}'"));
+        }
+        assert_eq!(quoted("pay~2=x:y"), "pay~2=x:y");
     }
 
     #[test]

@@ -171,6 +171,12 @@ pub async fn about_run(
     };
     // It was decided concurrently.
     let Some(preview) = detail.sheet else { return Ok(DecisionResult::Recorded) };
+    let preview = match &preview.blocked_public {
+        Some(public) if !caller.may(Scope::Admin) => {
+            DecisionPreview { blocked: Some(public.clone()), ..preview }
+        }
+        _ => preview,
+    };
     let question = question(message(&preview, &server.inner().settings.onward()), form(&preview));
     let ticket = Ticket { about: run.to_owned(), step: preview.step, digest: preview.inputs_digest, key };
     match way {

@@ -184,6 +184,21 @@ fn codes(report: &serde_json::Value) -> Vec<&str> {
     report["findings"].as_array().unwrap().iter().map(|finding| finding["code"].as_str().unwrap()).collect()
 }
 
+#[cfg(unix)]
+#[test]
+fn a_link_in_place_of_a_baseline_is_not_followed() {
+    let home = Home::empty();
+    home.file("notes/SKILL.md", TWO_LINKS);
+    home.file("profile", "export PATH\n");
+    for command in ["lint", "collisions"] {
+        let link = home.skills().join(format!("{command}.json"));
+        std::os::unix::fs::symlink("profile", &link).unwrap();
+        assert_eq!(home.run(&[command, "--baseline", link.to_str().unwrap(), "--write-baseline"]).code, 0);
+        assert_eq!(std::fs::read_to_string(home.skills().join("profile")).unwrap(), "export PATH\n");
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_file());
+    }
+}
+
 #[test]
 fn only_findings_outside_the_baseline_fail() {
     let home = Home::empty();

@@ -271,13 +271,14 @@ async fn only_workers_record_changed_approval_requests() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rejected_decision_about_a_changed_question_records_nothing() {
     let place = TestHome::new();
-    slow_pay(&place, UNSAFE);
     let core = place.open().await;
-    let waiting = lost(&core).await;
-    place.write("skills/slow-pay/scripts/pay.sh", "#!/usr/bin/env bash\nexec sleep 601\n");
+    let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
+    let script = "skills/ledger/scripts/book.sh";
+    let launched = std::fs::read_to_string(place.path(script)).unwrap();
+    place.write(script, &format!("{launched}# edited\n"));
     let shown = core.run(&waiting.id.0).await.unwrap();
     assert_ne!(shown.run.gate, waiting.gate);
-    let mut decision = choose(&shown.run, Choice::Happened);
+    let mut decision = decide(&shown.run, Verdict::Approve, "bo");
     if let RunCommand::Decide { result, .. } = &mut decision {
         *result = Some(json!("no object"));
     }

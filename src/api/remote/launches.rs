@@ -12,8 +12,9 @@ use super::transport::TransportError;
 use crate::local_files::{FILE_FORMS, LocalFile, STORED_FORMS, is_path, stored_name};
 use crate::operations::arguments::{ArtifactArguments, ContentEncoding};
 use crate::{
-    AttachCheck, AttachPreview, AttachReason, AttachRequest, Attached, CapabilityRequest, Code, Error,
-    ExecutionOptions, LaunchRequest, Launched, NewArtifact, StoredArtifact, content, new_trace_id, reproduce,
+    AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Attached, CapabilityRequest,
+    Code, Error, ExecutionOptions, LaunchRequest, Launched, NewArtifact, StoredArtifact, content,
+    new_trace_id, reproduce,
 };
 use skills_config::quoted;
 use skills_skill::{AttachTarget, Digest};
@@ -156,7 +157,8 @@ async fn own_file(request: &AttachRequest) -> Result<Option<LocalFile>, Error> {
     read.map(Some)
 }
 
-/// Returns a preview whose last check is that of a local file which is uploaded when it is attached.
+/// Returns a preview whose last check is that of a local file which is uploaded when it is attached. Nothing about the
+/// target is taken from the service, which does not know the file.
 fn with_own_file(
     mut preview: AttachPreview,
     file: &LocalFile,
@@ -164,16 +166,17 @@ fn with_own_file(
     reference: &str,
 ) -> AttachPreview {
     preview.cli = preview.cli.replace(reference, &quoted(target));
-    let Some(check) = preview.checks.iter_mut().find(|check| check.check == AttachCheck::Target) else {
-        return preview;
-    };
-    if check.passed.is_none() {
-        return preview;
-    }
     let label =
         format!("file {}, {} bytes, uploaded when it is attached", file.path.display(), file.content.len());
-    check.passed = Some(true);
-    check.note.clone_from(&label);
+    let of_target = |check: &AttachCheckResult| check.check == AttachCheck::Target;
+    // An earlier check failed.
+    let is_unchecked = preview.checks.iter().any(|check| of_target(check) && check.passed.is_none());
+    preview.checks.retain(|check| !of_target(check));
+    preview.checks.push(AttachCheckResult {
+        check: AttachCheck::Target,
+        passed: (!is_unchecked).then_some(true),
+        note: label.clone(),
+    });
     if preview.reason.as_ref().is_some_and(|reason| reason.check == AttachCheck::Target) {
         preview.reason = None;
     }
@@ -241,6 +244,27 @@ impl Inner {
 mod tests {
     use super::*;
     use crate::{LocalFiles, SessionAccess};
+
+    #[test]
+    fn nothing_about_an_uploaded_file_is_taken_from_the_service() {
+        let preview = json!({
+            "checks": [{"check": "contract", "holds": true, "note": "1.0.0"}],
+            "reason": null, "target_label": "stored by kim", "content": {"text": "item,amount"}, "content_bytes": 19,
+            "input_problems": [], "effect_mode": null, "may_do": [], "cli": "", "curl": "",
+        });
+        let preview: AttachPreview = serde_json::from_value(preview).unwrap();
+        let file = LocalFile {
+            name: "salaries.csv".to_owned(),
+            path: "/w/salaries.csv".into(),
+            content: b"iban\n".to_vec(),
+        };
+        let own = with_own_file(preview, &file, "artifact:00", "salaries.csv");
+        let label = "file /w/salaries.csv, 5 bytes, uploaded when it is attached";
+        assert_eq!(own.target_label.as_deref(), Some(label));
+        let last = own.checks.last().unwrap();
+        assert_eq!((last.check, last.note.as_str()), (AttachCheck::Target, label));
+        assert!(own.content.unwrap().to_string().contains("iban"));
+    }
 
     #[test]
     fn callers_that_upload_files_may_name_them() {

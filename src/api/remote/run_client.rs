@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::call::{Arguments, LONG_CALL_TIMEOUT, to_arguments};
 use super::event_buffer::Backlog;
 use super::{Inner, Remote};
+use crate::local_files::is_path;
 use crate::operations::arguments::{
     ActivationArguments, AllEventsArguments, CapabilityArguments, RunArguments, RunCheckpointsArguments,
     RunEventsArguments, SkillArguments, TargetsArguments,
@@ -129,6 +130,8 @@ impl RunClient for Remote {
         let fields = to_arguments(&TargetsArguments { target_type, text: text.to_owned(), limit })?;
         let mut choices = self.inner.ask::<TargetList>("target.list", fields).await?.targets;
         if let Some(local) = local_files.filter(|_| target_type == AttachTarget::Artifact).cloned() {
+            // A path would name a file of this machine, described by the service.
+            choices.retain(|choice| !is_path(&choice.target_ref));
             // Local files of the caller: attaching uploads them.
             let text = text.to_lowercase();
             let own = crate::work::spawn_blocking(move || local.choices()).await.unwrap_or_default();

@@ -167,13 +167,13 @@ fn render(preview: &AttachPreview, full: bool, look: TerminalCaps) -> String {
     }
     let _ = writeln!(
         out,
-        "\n{}\n  {}",
+        "\n{}\n{}",
         TextStyle::Strong.paint("as a command", look.color),
-        safe_text::line(&preview.cli)
+        look.unbroken_row("  ", &safe_text::line(&preview.cli))
     );
     let _ = writeln!(out, "{}", TextStyle::Strong.paint("as an HTTP request", look.color));
     for line in safe_text::block(&preview.curl).lines() {
-        let _ = writeln!(out, "  {line}");
+        let _ = writeln!(out, "{}", look.unbroken_row("  ", line));
     }
     out
 }

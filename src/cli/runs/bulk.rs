@@ -235,7 +235,7 @@ async fn send(
             push_painted(&mut text, look, |look| {
                 caller.completed_in(&if plain { plain_row(&one, &sent) } else { row(&sent, look) })
             });
-            cx.out.raw(text.as_bytes())?;
+            cx.out.text(&text)?;
             cx.out.flush()?;
         }
         report.runs.push(sent);

@@ -65,7 +65,7 @@ pub fn conclude(cx: &mut Context, completion: &Completion, reporter: &mut Report
         } else {
             values::rows(outputs, 0, cx.out.look)
         };
-        cx.out.raw(text.as_bytes())?;
+        cx.out.text(&text)?;
     }
     Ok(if completion.left { Exit::Left } else { status::done(&completion.run) })
 }
@@ -93,7 +93,7 @@ pub fn next_rows(
         return rows;
     }
     let label = |verb: &str| TextStyle::Muted.paint(&format!("{:<8}", format!("{verb}:")), look.color);
-    rows.extend(next.into_iter().map(|(verb, line)| format!("  {} {line}", label(verb))));
+    rows.extend(next.into_iter().map(|(verb, line)| look.command_row(&format!("  {} ", label(verb)), &line)));
     rows
 }
 

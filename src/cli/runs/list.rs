@@ -82,7 +82,7 @@ pub async fn run(cx: &mut Context, args: &RunsListArgs) -> Result<Exit, Failure>
         if cx.is_plain() {
             let text = labeled(&page, columns, clock::now_ms());
             let totals = totals(&page, matching, &advice).join(", ");
-            cx.out.raw(format!("{text}{totals}.\n").as_bytes())?;
+            cx.out.text(&format!("{text}{totals}.\n"))?;
             return Ok(Exit::Success);
         }
         let text = if columns.is_empty() {
@@ -92,7 +92,7 @@ pub async fn run(cx: &mut Context, args: &RunsListArgs) -> Result<Exit, Failure>
         };
         let ids = page.runs.iter().map(|run| (status::short(&run.id.0), run.id.0.as_str()));
         let text = cx.out.links.runs(text + &footer(&page, matching, cx.out.look, &advice), ids);
-        cx.out.raw(text.as_bytes())?;
+        cx.out.text(&text)?;
     }
     Ok(Exit::Success)
 }

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 use crate::failure::Failure;
-use crate::output::{HANGING, TerminalCaps, TextStyle};
+use crate::output::{HANGING, TerminalCaps, TextStyle, stderr_caps};
 use skills_api::{Code, Error};
 use skills_skill::safe_text;
 
@@ -40,8 +40,9 @@ impl Reporter {
         }
         let text = text.trim_end_matches('\n');
         self.clear();
+        let look = if self.labeled { self.look.labeled() } else { self.look };
         // If standard error is closed, nothing can be reported.
-        drop(writeln!(io::stderr().lock(), "{text}"));
+        drop(writeln!(io::stderr().lock(), "{}", look.fitted(text)));
     }
 
     /// Prints a message that may contain text of others, indented like `head`.
@@ -96,7 +97,8 @@ pub fn ask_text(question: &str, means: &str) -> Result<String, Failure> {
         return Err(Error::new(Code::ConfirmationRequired, message).into());
     }
     let mut err = io::stderr().lock();
-    drop(write!(err, "{} ", safe_text::line(question)).and_then(|()| err.flush()));
+    let question = safe_text::line(question);
+    drop(write!(err, "{} ", stderr_caps(true).fitted(&question)).and_then(|()| err.flush()));
     let mut line = String::new();
     io::stdin()
         .lock()

@@ -58,7 +58,7 @@ pub async fn run(cx: &mut Context, args: &RunsShowArgs) -> Result<Exit, Failure>
     }
     let id = detail.run.id.0.as_str();
     let text = cx.out.links.runs(text, std::iter::once((id, id)));
-    cx.out.raw(text.as_bytes())?;
+    cx.out.text(&text)?;
     Ok(Exit::Success)
 }
 
@@ -201,7 +201,8 @@ impl Page {
             self.title(&mut out, "next commands");
         }
         for (verb, line) in next.iter().filter(|(verb, _)| *verb != "look") {
-            let _ = writeln!(out, "  {}{line}", self.muted(&fit(verb, 9, look.unicode)));
+            let head = format!("  {}", self.muted(&fit(verb, 9, look.unicode)));
+            let _ = writeln!(out, "{}", look.command_row(&head, line));
         }
         out
     }

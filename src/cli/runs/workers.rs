@@ -69,7 +69,7 @@ pub async fn views(cx: &mut Context, args: &RunsViewsArgs) -> Result<Exit, Failu
         let advice = cx.first_entry_advice("save one with `skills runs views --save NAME --where FILTER`");
         let _ = writeln!(out, "no saved views; {advice}");
     }
-    cx.out.raw(out.as_bytes())?;
+    cx.out.text(&out)?;
     Ok(Exit::Success)
 }
 

@@ -148,13 +148,13 @@ async fn compose(
             Some(lines) if lines.is_empty() => cx.out.line("no changes since the last call")?,
             Some(lines) => {
                 let text = difference(lines, cx.out.look);
-                cx.out.raw(text.as_bytes())?;
+                cx.out.text(&text)?;
             }
         }
     } else if sizes {
         cx.out.line(format!("  {}", view.instructions.label()))?;
         let text = composed_sizes(&view, cx.out.look);
-        cx.out.raw(text.as_bytes())?;
+        cx.out.text(&text)?;
     } else {
         if cx.out.look.terminal {
             cx.out.raw(safe_text::block(&view.composed.text).as_bytes())?;
@@ -257,7 +257,7 @@ fn shown(cx: &mut Context, session: &str, answer: &ToolAnswer) -> Result<Exit, F
     } else {
         let show = invocation(&cx.global, None).line(&["session", "show", session]);
         let text = show::receipt(value, &show, cx.out.look);
-        cx.out.raw(text.as_bytes())?;
+        cx.out.text(&text)?;
     }
     Ok(if failed { Exit::ChecksFailed } else { Exit::Success })
 }

@@ -114,7 +114,8 @@ pub fn session_view(
     if !changed.is_empty() {
         let operands = std::iter::once(&view.session_id).chain(&changed).map(String::as_str);
         let line = called.completed(&format!("skills session load {}", arguments(operands, "--add")));
-        let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&format!("reload: {line}"), look.color));
+        let reload = TextStyle::Muted.paint(&format!("reload: {line}"), look.color);
+        let _ = writeln!(out, "{}", look.command_row("  ", &reload));
     }
     out.push('\n');
     out.push_str(&composed_sizes(call, look));
