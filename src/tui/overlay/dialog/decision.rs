@@ -164,12 +164,15 @@ impl Decision {
             return self
                 .show_notice(Notice::at_top("No decision made: the request just changed. Review it again."));
         }
-        let commands = self.gates.decide((verdict, choice), executes, self.fields.words());
-        if commands.is_empty() {
+        if !self.gates.shows_selected() {
             if self.gates.takes_text() {
-                let notice = Notice::at_top(self.gates.none_selected());
+                let notice = Notice::at_top(self.gates.not_selected());
                 self.show_notice(notice);
             }
+            return Outcome::Stay;
+        }
+        let commands = self.gates.decide((verdict, choice), executes, self.fields.words());
+        if commands.is_empty() {
             return Outcome::Stay;
         }
         self.notice = None;
@@ -322,7 +325,11 @@ fn caption(
             format!("Press {leave} to leave the field, then choose a button.").into(),
             format!("Press {leave} to leave the field, then decide.").into(),
         ]
+    } else if !gates.shows_selected() {
+        ["Not selected: Space selects this run."; 2].map(Cow::from)
     } else if notes_are_empty {
+        let count = gates.selected().count();
+        let count = if count > 1 { format!(" {count} runs") } else { String::new() };
         if gates.all[0].preview.outcome_unknown {
             [
                 format!("Type to add notes; {copy} copies the inputs, uppercase keys decide.").into(),
@@ -330,16 +337,18 @@ fn caption(
             ]
         } else if gates.in_the_way().is_some() {
             [
-                format!("{deny} denies, {copy} copies inputs; other letters start the notes.").into(),
-                format!("{deny} denies, {copy} copies, others add notes.").into(),
+                format!("{deny} denies{count}, {copy} copies inputs; other letters start the notes.").into(),
+                format!("{deny} denies{count}, {copy} copies, others add notes.").into(),
             ]
         } else {
             [
                 format!(
-                    "{approve} approves, {deny} denies, {copy} copies inputs; other letters start the notes."
+                    "{approve} approves{count}, {deny} denies{count}, {copy} copies inputs; other letters start the \
+                     notes."
                 )
                 .into(),
-                format!("{approve} approves, {deny} denies, {copy} copies, others add notes.").into(),
+                format!("{approve} approves{count}, {deny} denies{count}, {copy} copies, others add notes.")
+                    .into(),
             ]
         }
     } else {
@@ -662,6 +671,26 @@ mod tests {
             assert_eq!(decision.press(action), Outcome::Stay);
         }
         assert!(decision.notice.is_some());
+    }
+
+    #[test]
+    fn only_a_selected_run_that_is_shown_is_decided() {
+        let mut decision = open(json!({}));
+        let mut other = Gates::new(preview(json!({"run": "r2", "inputs_digest": "d2"}))).all.remove(0);
+        other.marked = false;
+        decision.gates.all.push(other);
+        decision.moved(Action::Down);
+        "d2".clone_into(&mut decision.drawn_digest);
+        assert!(!labels(&decision).contains(&"approve"));
+        for action in [Action::ApproveNow, Action::DenyNow] {
+            assert_eq!(decision.press(action), Outcome::Stay);
+            assert!(decision.notice.take().is_some_and(|text| text.contains("not selected")));
+        }
+        decision.mark(1);
+        let Outcome::Request(_, sent) = decision.press(Action::ApproveNow) else {
+            panic!("nothing was sent")
+        };
+        assert_eq!(sent.len(), 2);
     }
 
     #[test]

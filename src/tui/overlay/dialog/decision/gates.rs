@@ -93,6 +93,12 @@ impl Gates {
         self.all.iter().filter(|one| one.marked && one.send_state == SendState::Open)
     }
 
+    /// Returns whether a decision would apply to the gate that is shown. Others are not decided while it is shown.
+    pub fn shows_selected(&self) -> bool {
+        let one = self.current();
+        one.marked && one.send_state == SendState::Open
+    }
+
     pub fn any_open(&self) -> bool {
         self.all.iter().any(|one| one.send_state == SendState::Open)
     }
@@ -130,10 +136,11 @@ impl Gates {
             return vec![Button::new(Action::Back, "Close")];
         }
         let count = if open > 1 { format!(" {open}") } else { String::new() };
-        let mut out = vec![
-            Button::new(Action::Back, "Cancel"),
-            Button::danger(Action::DenyNow, format!("Deny{count}")),
-        ];
+        let mut out = vec![Button::new(Action::Back, "Cancel")];
+        if !self.shows_selected() {
+            return out;
+        }
+        out.push(Button::danger(Action::DenyNow, format!("Deny{count}")));
         if self.all[0].preview.outcome_unknown {
             out.push(Button::danger(Action::FailStep, format!("Fail{count}")));
             out.push(Button::new(Action::SkipStep, format!("Skip{count}")));
@@ -227,9 +234,15 @@ impl Gates {
         self.all.iter_mut().filter(taken).map(send).collect()
     }
 
-    /// Returns why no gate is selected.
-    pub fn none_selected(&self) -> String {
+    /// Returns why nothing is decided while this gate is shown.
+    pub fn not_selected(&self) -> String {
         match &self.current().send_state {
+            SendState::Open if self.selected().next().is_some() => {
+                "No decision made: the run shown here is not selected. Space selects it.".to_owned()
+            }
+            SendState::Done => {
+                "No decision made: the run shown here is decided. Move to a selected one.".to_owned()
+            }
             SendState::Past(why) => {
                 let is = if why.starts_with("was ") { "" } else { "is " };
                 format!("This one {is}{why}: Space selects another.")

@@ -225,13 +225,13 @@ pub(super) fn body_lines(
     // In a small window the effect comes before the details.
     if !roomy {
         outlook_lines(preview, clock, width, &mut out);
-        inputs(preview, width, painter, &mut out);
+        inputs(gates, width, painter, &mut out);
     }
     detail_lines(preview, width, &mut out);
     if roomy {
         outlook_lines(preview, clock, width, &mut out);
         blank(&mut out);
-        inputs(preview, width, painter, &mut out);
+        inputs(gates, width, painter, &mut out);
         blank(&mut out);
     }
     out
@@ -344,7 +344,9 @@ fn copies_all(painter: &Painter<'_>) -> String {
 }
 
 /// Adds what would be passed to the binding: the target of the run, and the inputs.
-fn inputs(preview: &DecisionPreview, width: u16, painter: &Painter<'_>, out: &mut Vec<Line>) {
+fn inputs(gates: &Gates, width: u16, painter: &Painter<'_>, out: &mut Vec<Line>) {
+    let one = gates.current();
+    let preview = &one.preview;
     if let Some(target) = &preview.target {
         target_lines(target, &preview.run, width, painter, out);
     }
@@ -360,8 +362,13 @@ fn inputs(preview: &DecisionPreview, width: u16, painter: &Painter<'_>, out: &mu
         _ => digest.clone(),
     };
     let target = if preview.target.is_some() { " and this target" } else { "" };
-    let line = format!("sha256 {short} {} the decision applies to these inputs{target}", painter.glyphs.dot);
-    out.push(Line::Plain(indented("", vec![Seg::new(line, Role::Muted)])));
+    let (applies, role) = if one.send_state == SendState::Open && !one.marked {
+        (format!("not selected: no decision applies to these inputs{target}"), Role::Warning)
+    } else {
+        (format!("the decision applies to these inputs{target}"), Role::Muted)
+    };
+    let line = format!("sha256 {short} {} {applies}", painter.glyphs.dot);
+    out.push(Line::Plain(indented("", vec![Seg::new(line, role)])));
 }
 
 /// A line of the middle part.
