@@ -363,7 +363,7 @@ fn inputs(gates: &Gates, width: u16, painter: &Painter<'_>, out: &mut Vec<Line>)
     };
     let target = if preview.target.is_some() { " and this target" } else { "" };
     let (applies, role) = if one.send_state == SendState::Open && !one.marked {
-        (format!("not selected: no decision applies to these inputs{target}"), Role::Warning)
+        ("not selected: no decision applies".to_owned(), Role::Warning)
     } else {
         (format!("the decision applies to these inputs{target}"), Role::Muted)
     };
