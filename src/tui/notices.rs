@@ -57,7 +57,7 @@ impl Notices {
         let what = safe_text::line(&what.into()).into_owned();
         let trouble = ErrorNotice { what, place: safe_text::block(&place.into()).into_owned() };
         if !self.errors.contains(&trouble) {
-            tracing::error!(place = %trouble.place, "{}", trouble.what);
+            tracing::error!(detail = %trouble.place, "{}", trouble.what);
             self.errors.push_back(trouble);
         }
     }

@@ -17,7 +17,7 @@ pub(super) fn commands(state: &SessionState, focus: Focus, is_diff: bool) -> Vec
     let folder = || none().or_else(|| gone(drift.has_folder(), "its folder"));
     let file = || folder().or_else(|| gone(drift.has_file(), "its SKILL.md"));
     let in_order =
-        |command: PaneCommand| PaneCommand { blocked: none().or_else(|| state.unmovable()), ..command };
+        |command: PaneCommand, by| PaneCommand { blocked: none().or_else(|| state.unmovable(by)), ..command };
     let in_folder = |command: PaneCommand| PaneCommand { blocked: folder(), ..command };
     let on_session = |command: PaneCommand| PaneCommand { blocked: closed(), ..command };
     let mut out = vec![
@@ -35,8 +35,8 @@ pub(super) fn commands(state: &SessionState, focus: Focus, is_diff: bool) -> Vec
         on_session(PaneCommand::hidden(Action::PickClient, "client")),
         PaneCommand::hidden(Action::NewSession, "new session"),
         PaneCommand::hidden(Action::OpenSession, "open session"),
-        in_order(PaneCommand::hidden(Action::MoveEarlier, "earlier")),
-        in_order(PaneCommand::hidden(Action::MoveLater, "later")),
+        in_order(PaneCommand::hidden(Action::MoveEarlier, "earlier"), -1),
+        in_order(PaneCommand::hidden(Action::MoveLater, "later"), 1),
         PaneCommand { blocked: file(), ..PaneCommand::hidden(Action::Edit, "edit") },
         on_session(PaneCommand::hidden(Action::Copy, "copy")),
         on_session(PaneCommand::hidden(Action::CopyAs, "copy as")),

@@ -149,13 +149,19 @@ impl SessionState {
         self.id().map(|id| Effect::Session(SessionRequest::Export(id.to_owned(), api))).into_iter().collect()
     }
 
-    /// Returns why the skills cannot be reordered: that reloads them all, and one cannot be loaded again or has
-    /// changed.
-    pub fn unmovable(&self) -> Option<String> {
+    /// Returns why the selected skill cannot be moved: that reloads all skills, and one cannot be loaded again or has
+    /// changed; or it is the first or last one.
+    pub fn unmovable(&self, by: isize) -> Option<String> {
         let session = self.session.as_ref()?;
         let lost = |drift: &SkillDrift| drift.roots != LoadedFrom::Here || !drift.has_file();
-        let (name, _) = session.drift.iter().find(|(_, drift)| lost(drift))?;
-        Some(format!("reordering reloads all skills, and {} cannot be reloaded: u unloads it", shown(name)))
+        if let Some((name, _)) = session.drift.iter().find(|(_, drift)| lost(drift)) {
+            let name = shown(name);
+            return Some(format!(
+                "reordering reloads all skills, and {name} cannot be reloaded: u unloads it"
+            ));
+        }
+        let end = if by < 0 { "first" } else { "last" };
+        self.moved_to(by).is_none().then(|| format!("it is the {end} skill"))
     }
 
     /// Requests the files of the selected skill; the chooser opens with the response.
@@ -236,9 +242,13 @@ impl SessionState {
         }
     }
 
+    fn moved_to(&self, by: isize) -> Option<usize> {
+        self.cursor.checked_add_signed(by).filter(|to| *to < self.active().len())
+    }
+
     /// Reorders the active skills by loading them again in the new order.
     pub fn reorder(&self, by: isize) -> Option<Vec<Effect>> {
-        self.cursor.checked_add_signed(by).filter(|to| *to < self.active().len())?;
+        self.moved_to(by)?;
         let (session, skill) = (self.id()?.to_owned(), self.selected()?.name.clone());
         Some(vec![Effect::Session(SessionRequest::Reorder { session, skill, by })])
     }
