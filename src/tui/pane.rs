@@ -146,6 +146,13 @@ pub enum Effect {
     Keep(String, Map<String, Value>),
 }
 
+impl Effect {
+    /// Copies a name or a path, which is one line: a shell would execute a second one.
+    pub fn copy_line(text: &str, what: &str) -> Self {
+        Self::Copy(text.replace(['\n', '\r'], "\u{fffd}"), what.to_owned())
+    }
+}
+
 /// A target inside another pane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
@@ -463,6 +470,12 @@ pub trait Pane {
 mod tests {
     use super::*;
     use std::path::Path;
+
+    #[test]
+    fn an_id_is_copied_as_one_line() {
+        let copied = Effect::copy_line("pay\ntouch PWNED\r\n", "id");
+        assert!(matches!(copied, Effect::Copy(text, _) if !text.contains(['\n', '\r'])));
+    }
 
     #[test]
     fn a_rejected_skill_and_a_name_of_the_frontmatter_are_found_by_name() {

@@ -23,12 +23,12 @@ pub(super) fn choices(bundle: ShownBundle<'_>) -> Picker {
 pub(super) fn copy(bundle: ShownBundle<'_>, what: &str) -> Option<Effect> {
     let (entry, skill) = (bundle.entry, bundle.skill);
     match what {
-        "id" => Some(Effect::Copy(entry.id.to_string(), "id".to_owned())),
+        "id" => Some(Effect::copy_line(entry.id.as_str(), "id")),
         "cli" => {
             let line = format!("skills describe {}", operands([entry.id.as_str()]));
             Some(Effect::CopyCommand(line, "command line".to_owned()))
         }
-        "location" => skill.map(|s| Effect::Copy(s.location.display().to_string(), "location".to_owned())),
+        "location" => skill.map(|s| Effect::copy_line(&s.location.display().to_string(), "location")),
         "json" => skill
             .and_then(|s| serde_json::to_string_pretty(s.as_ref()).ok())
             .map(|json| Effect::Copy(json, "JSON".to_owned())),

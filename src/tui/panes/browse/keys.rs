@@ -140,7 +140,7 @@ impl Browse {
         let on_id = |effect: fn(String) -> Effect| shown.map(|shown| effect(shown.entry.id.to_string()));
         let skill = shown.and_then(|shown| shown.skill);
         Ok(match action {
-            Action::Copy => on_id(|id| Effect::Copy(id, "id".to_owned())),
+            Action::Copy => on_id(|id| Effect::copy_line(&id, "id")),
             Action::CopyAs => shown.map(|shown| Effect::Pick(copy::choices(shown))),
             Action::Edit => self.edit(),
             Action::DiscoverThis => skill.map(|skill| {

@@ -96,7 +96,7 @@ pub(super) fn act_on_skill(
     let id = list.selected()?.clone();
     let stated = || Some(request.trim().to_owned()).filter(|text| !text.is_empty());
     match action {
-        Action::Copy => Some(vec![Effect::Copy(id.to_string(), "id".to_owned())]),
+        Action::Copy => Some(vec![Effect::copy_line(id.as_str(), "id")]),
         Action::AttachThis => {
             let target = Target::Attach { skill: Some(id), target: None };
             Some(vec![Effect::Go(PaneId::Attach, Some(target))])
@@ -158,7 +158,7 @@ pub(super) fn copy_choices(list: &ResultList, line: String) -> Option<Vec<Effect
 
 pub(super) fn copy_as(what: &str, list: &ResultList, line: String) -> Option<Effect> {
     match what {
-        "id" => list.selected().map(|id| Effect::Copy(id.to_string(), "id".to_owned())),
+        "id" => list.selected().map(|id| Effect::copy_line(id.as_str(), "id")),
         "cli" => Some(Effect::CopyCommand(line, "command line".to_owned())),
         "json" => list
             .hit()

@@ -149,7 +149,7 @@ impl Pane for Proposals {
             Action::TakeDraft => self.draft().into_iter().collect(),
             Action::Copy => {
                 let id = self.list.selected.clone();
-                id.map(|id| Effect::Copy(id, "the id of the proposal".to_owned())).into_iter().collect()
+                id.map(|id| Effect::copy_line(&id, "the id of the proposal")).into_iter().collect()
             }
             Action::CopyAs => {
                 let line = self

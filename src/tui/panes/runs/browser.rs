@@ -231,7 +231,7 @@ impl RunBrowser {
                 let target = Some((target.0.to_owned(), target.1));
                 vec![Effect::Go(PaneId::Attach, Some(Target::Attach { skill: None, target }))]
             }
-            Action::Copy => vec![Effect::Copy(self.list.record()?.id.0.clone(), "id".to_owned())],
+            Action::Copy => vec![Effect::copy_line(&self.list.record()?.id.0, "id")],
             Action::CopyAs => vec![Effect::Pick(copy::choices(self.list.record()?))],
             _ => return None,
         })

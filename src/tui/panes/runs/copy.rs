@@ -22,12 +22,12 @@ pub(super) fn choices(run: &RunRecord) -> Picker {
 /// Returns the effect that copies the chosen part.
 pub(super) fn copy(run: &RunRecord, detail: &DetailState, what: &str) -> Option<Effect> {
     let text = match what {
-        "id" => run.id.0.clone(),
+        "id" => return Some(Effect::copy_line(&run.id.0, what)),
         "cli" => {
             let line = format!("skills runs show {}", quoted(&run.id.0));
             return Some(Effect::CopyCommand(line, "command line".to_owned()));
         }
-        "trace" => run.trace_id.clone(),
+        "trace" => return Some(Effect::copy_line(&run.trace_id, what)),
         "outputs" => serde_json::to_string_pretty(run.outputs.as_ref()?).ok()?,
         "json" => match detail.get() {
             Some(detail) => serde_json::to_string_pretty(detail.as_ref()).ok()?,

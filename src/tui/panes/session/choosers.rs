@@ -106,14 +106,16 @@ pub(super) fn to_copy(id: &str) -> Effect {
 
 pub(super) fn copy_as(session: &SessionView, what: &str) -> Effect {
     let id = &session.session_id;
-    let (text, what) = match what {
+    match what {
         "cli" => {
             let line = format!("skills session show {}", quoted(id));
-            return Effect::CopyCommand(line, "the command line".to_owned());
+            Effect::CopyCommand(line, "the command line".to_owned())
         }
-        "target" => (format!("session:{id}"), "the target"),
-        "json" => (serde_json::to_string_pretty(session).unwrap_or_default(), "the session"),
-        _ => (id.clone(), "the session's id"),
-    };
-    Effect::Copy(text, what.to_owned())
+        "target" => Effect::copy_line(&format!("session:{id}"), "the target"),
+        "json" => {
+            let text = serde_json::to_string_pretty(session).unwrap_or_default();
+            Effect::Copy(text, "the session".to_owned())
+        }
+        _ => Effect::copy_line(id, "the session's id"),
+    }
 }
