@@ -241,7 +241,7 @@ impl Page {
         self.fact(out, "isolation", &safe_text::line(&detail.isolation));
         self.worker(out, detail);
         if let Some(at) = run.expires_ms {
-            let expiry_text = status::expiry(at, run.options.on_expiry, self.now_ms, &self.zone);
+            let expiry_text = status::wait_expiry(run, at, self.now_ms, &self.zone);
             self.fact(out, "expires", &expiry_text);
         }
         if let Some(target) = &run.target {
