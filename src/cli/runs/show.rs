@@ -235,7 +235,7 @@ impl Page {
         let contract = match detail.contract_unchanged {
             Some(true) => "unchanged since the launch",
             Some(false) => "changed since the launch; the launched version is used",
-            None => "the skill no longer exists; the launched version is used",
+            None => "the skill is not loaded or can no longer run; the launched version is used",
         };
         self.fact(out, "contract", &format!("{digest}, {contract}"));
         self.fact(out, "isolation", &safe_text::line(&detail.isolation));

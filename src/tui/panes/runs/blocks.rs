@@ -140,7 +140,7 @@ pub(super) fn lineage_lines(
     let (state_text, role) = match detail.contract_unchanged {
         Some(true) => ("unchanged", Role::Muted),
         Some(false) => ("skill changed", Role::Warning),
-        None => ("skill no longer exists", Role::Warning),
+        None => ("skill not loaded or cannot run", Role::Warning),
     };
     let short = format!(
         "{}{}{}",
