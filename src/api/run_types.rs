@@ -411,7 +411,7 @@ pub struct RunDetail {
     pub run: RunRecord,
     /// Version of its contract.
     pub contract_version: String,
-    /// Whether the skill's contract is still the launched one; none if the skill no longer exists.
+    /// Whether the skill's contract is still the launched one; none if the skill is not loaded or can no longer run.
     pub contract_unchanged: Option<bool>,
     /// Its failed attempts before the last resume, oldest first.
     #[serde(default)]

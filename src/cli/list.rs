@@ -208,7 +208,8 @@ fn render_client(
 ) -> String {
     let requested: HashSet<&str> = list.skills.iter().map(|skill| skill.skill_id.as_str()).collect();
     let is_wanted = |id: Option<&SkillId>| !filtered || id.is_some_and(|id| requested.contains(id.as_str()));
-    let rows = client_rows(view, is_wanted);
+    let rejected: HashSet<&Path> = list.refused.iter().map(|one| one.location.as_path()).collect();
+    let rows = client_rows(view, &rejected, is_wanted);
     let unseen = unseen_skills(list, view, is_wanted);
     let table = if plain { labeled_client(&rows, &unseen, look) } else { client_table(&rows, &unseen, look) };
     let version = view.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
@@ -232,7 +233,11 @@ fn render_client(
 }
 
 /// Returns the entries of the catalog in a client's list.
-fn client_rows(view: &ClientView, is_wanted: impl Fn(Option<&SkillId>) -> bool) -> Vec<ClientRow<'_>> {
+fn client_rows<'v>(
+    view: &'v ClientView,
+    rejected: &HashSet<&Path>,
+    is_wanted: impl Fn(Option<&SkillId>) -> bool,
+) -> Vec<ClientRow<'v>> {
     let states: HashMap<&str, &ClientViewState> =
         view.entries.iter().map(|entry| (entry.skill_id.as_str(), &entry.state)).collect();
     (1..)
@@ -243,13 +248,13 @@ fn client_rows(view: &ClientView, is_wanted: impl Fn(Option<&SkillId>) -> bool) 
         .map(|(number, (entry, shown))| {
             let state = entry.skill_id.as_ref().and_then(|id| states.get(id.as_str()).copied());
             let title = entry.title.clone().unwrap_or_else(|| entry.name.clone());
-            ClientRow { number, title, shown, text: entry_text(entry, state) }
+            ClientRow { number, title, shown, text: entry_text(entry, state, rejected) }
         })
         .collect()
 }
 
 /// Returns the description that a client lists, or why it is another text.
-fn entry_text(entry: &ListedEntry, state: Option<&ClientViewState>) -> String {
+fn entry_text(entry: &ListedEntry, state: Option<&ClientViewState>, rejected: &HashSet<&Path>) -> String {
     match (state, &entry.unknown, &entry.name_only) {
         (_, Some(what), _) => format!("unknown: {what}"),
         _ if entry.other_text && !entry.description.is_empty() => {
@@ -257,8 +262,9 @@ fn entry_text(entry: &ListedEntry, state: Option<&ClientViewState>) -> String {
         }
         (_, _, Some(setting)) => format!("name only: {setting}"),
         (None, ..) => {
-            let location = entry.location.as_deref().map(path_text).unwrap_or_default();
-            format!("not in this catalog: {location}")
+            let is_rejected = entry.location.as_deref().is_some_and(|file| rejected.contains(file));
+            let why = if is_rejected { "rejected here" } else { "not in this catalog" };
+            format!("{why}: {}", entry.location.as_deref().map(path_text).unwrap_or_default())
         }
         (Some(ClientViewState::Found), ..) => entry.description.clone(),
         (Some(state), ..) => state_text(state),

@@ -3,21 +3,39 @@
 use serde_json::{Value, json};
 
 use super::RunRecord;
-use skills_model::{Expiry, expired_at_text};
+use skills_model::{Expiry, Gate, expired_at_text};
 
 /// Error code of a run whose wait expired.
 const CODE: &str = "expired";
 
 /// Returns the error to record on a run whose wait expired.
 pub(super) fn ended(waiting: &RunRecord, expiry: Expiry, at: i64) -> Value {
+    let signal = match &waiting.gate {
+        Some(Gate::Signal { name, .. }) => Some(name),
+        _ => None,
+    };
+    let awaited = signal.map_or_else(|| "a decision".to_owned(), |name| format!("the signal {name}"));
     let message = match expiry {
-        Expiry::Deny => format!("{} without a decision and was denied", expired_at_text(at)),
+        Expiry::Deny => {
+            let end = if signal.is_some() { "canceled" } else { "denied" };
+            format!("{} without {awaited} and was {end}", expired_at_text(at))
+        }
         Expiry::Fail => {
             let waited = at.saturating_sub(waiting.since_ms) / 1000;
-            format!("expired after {waited} s without a decision; resume it to request approval again")
+            let again = if signal.is_some() { "wait" } else { "request approval" };
+            format!("expired after {waited} s without {awaited}; resume it to {again} again")
         }
     };
     json!({ "code": CODE, "message": message, "expired_ms": at })
+}
+
+/// Describes what happens to a run when its wait for this gate expires.
+pub fn expiry_outcome(then: Expiry, gate: Option<&Gate>) -> &'static str {
+    match (then, gate) {
+        (Expiry::Deny, Some(Gate::Signal { .. })) => "then canceled",
+        (Expiry::Deny, _) => "then denied and canceled",
+        (Expiry::Fail, _) => "then fails, can be resumed",
+    }
 }
 
 impl RunRecord {

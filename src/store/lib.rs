@@ -27,6 +27,7 @@ pub use clock::{BootTime, Clock, ClockReading, Clocks};
 pub use counts::{Allowance, Counts, SkillRuns, Tallies, Tally, TallyKind};
 pub use documents::Document;
 pub use event_kind::EventKind;
+pub use expiry::expiry_outcome;
 pub use health::{Due, Health, QuickCheck};
 pub use known_stores::KnownStores;
 pub use lease::{LeaseHolder, RunLease};

@@ -727,6 +727,17 @@ fn a_broken_file_with_the_name_of_a_skill_does_not_hide_it() {
 }
 
 #[test]
+fn listed_file_that_is_rejected_here_is_labeled_so() {
+    let home = Home::empty();
+    home.file(
+        "../home/.claude/skills/tab/SKILL.md",
+        "---\nname: tab\ndescription: Uses a tab.\nmetadata:\n\ta: b\n---\nbody\n",
+    );
+    let list = home.run_bare(&["list", "--client", "claude-code"]).stdout;
+    assert!(list.contains("full        rejected here: "), "{list}");
+}
+
+#[test]
 fn rejected_file_is_not_confused_with_its_namesake() {
     let home = Home::empty();
     home.file(

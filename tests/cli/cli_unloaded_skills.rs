@@ -24,6 +24,13 @@ fn runs_of_unread_skills_can_only_be_denied() {
         show.contains(" runs deny ") && !show.contains(" runs approve "),
         "only a denial is possible: {show}"
     );
+    assert!(!words(&show).contains("no longer exists"), "{show}");
+    let source = fixture.json(&["run", "words", "--input", "text=a b"])["run"]["id"].clone();
+    let fork =
+        fixture.json(&["runs", "fork", source.as_str().unwrap(), "--checkpoint", "0"])["run"]["id"].clone();
+    let resume = elsewhere(&["runs", "resume", fork.as_str().unwrap(), "--json"]).error()["error"].clone();
+    assert_eq!(resume["code"], "skill_changed", "{resume}");
+    assert!(resume["message"].as_str().unwrap().contains(&why), "{resume}");
     let digest = fixture.digest(&first);
     let yes = elsewhere(&["runs", "approve", &first, "--inputs-digest", &digest, "--yes", "--json"]);
     let error = yes.error()["error"].clone();

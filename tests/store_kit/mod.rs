@@ -213,6 +213,7 @@ pub async fn run_all<S: Store>(new: impl AsyncFn(Time) -> S) {
         released_lease_is_not_lost,
         output_lines_are_fenced_events,
         a_waiting_run_expires_as_configured,
+        expired_wait_for_a_signal_names_it,
         wait_of_any_length_is_stored,
         late_expiry_changes_nothing,
         changed_request_of_a_step_does_not_change_the_wait,

@@ -176,6 +176,26 @@ pub async fn a_waiting_run_expires_as_configured(store: &dyn Store, time: &Time)
     assert!(store.expired().await.unwrap().is_empty(), "each expires once");
 }
 
+pub async fn expired_wait_for_a_signal_names_it(store: &dyn Store, time: &Time) {
+    let texts = [
+        (Expiry::Deny, "expired at 1970-01-01 01:01:00 UTC without the signal go and was canceled"),
+        (Expiry::Fail, "expired after 60 s without the signal go; resume it to wait again"),
+    ];
+    let mut runs = Vec::new();
+    for (n, (expiry, _)) in (1..).zip(&texts) {
+        store.launch(expiring(n, 60, *expiry)).await.unwrap();
+        let claim = claimed(store, "w1").await;
+        let gate = Gate::Signal { step: "two".into(), name: "go".into() };
+        step_one(store, &claim, WorkerReport::Wait(gate)).await;
+        runs.push(claim.run.id);
+    }
+    time.pass(60_000);
+    for (run, (_, text)) in runs.iter().zip(texts) {
+        let error = store.run(run).await.unwrap().unwrap().error.unwrap();
+        assert_eq!(error["message"], text);
+    }
+}
+
 pub async fn wait_of_any_length_is_stored(store: &dyn Store, time: &Time) {
     let waits = [
         (3_153_600_000, Some(3_153_600_000_000)),

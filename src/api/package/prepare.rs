@@ -280,7 +280,9 @@ fn write(output: &Path, archive: &[u8], replace: bool) -> Result<(), Error> {
     file.as_file().sync_all().map_err(|e| io(&e))?;
     let result = if replace { file.persist(output) } else { file.persist_noclobber(output) };
     result.map(drop).map_err(|error| {
-        if error.error.kind() == io::ErrorKind::AlreadyExists {
+        if output.is_dir() {
+            Error::new(Code::Forbidden, format!("{} is a directory; specify a file", output.display()))
+        } else if error.error.kind() == io::ErrorKind::AlreadyExists {
             let message = format!("{} already exists; use --force to overwrite it", output.display());
             Error::new(Code::Forbidden, message)
         } else {

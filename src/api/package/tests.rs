@@ -137,6 +137,11 @@ fn existing_archive_is_replaced_only_on_request() {
     assert_eq!(fs::read_to_string(place.at("a.tar.gz")).unwrap(), "mine");
     prepare(&PackageJob { replace: true, ..place.job("a.tar.gz") }).unwrap();
     assert!(validate(&place.at("a.tar.gz")).unwrap().good());
+    fs::create_dir(place.at("out")).unwrap();
+    for replace in [false, true] {
+        let error = prepare(&PackageJob { replace, ..place.job("out") }).unwrap_err();
+        assert!(error.message.ends_with("/out is a directory; specify a file"), "{}", error.message);
+    }
 }
 
 #[test]

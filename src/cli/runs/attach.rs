@@ -139,14 +139,14 @@ fn render(preview: &AttachPreview, full: bool, look: TerminalCaps) -> String {
         }
     }
     if let Some(label) = &preview.target_label {
-        push_row(&mut out, "target    ", &safe_text::line(label), look);
+        push_row(&mut out, "target     ", &safe_text::line(label), look);
     }
     if !full {
         return out;
     }
     if let Some(content) = &preview.content {
         if let Some(bytes) = preview.content_bytes {
-            let _ = writeln!(out, "content   {} as JSON", byte_size(bytes));
+            let _ = writeln!(out, "content    {} as JSON", byte_size(bytes));
         }
         let text = values::rows(content, 2, look);
         for line in text.lines().take(12) {

@@ -14,7 +14,7 @@ use crate::output::{HANGING, TerminalCaps, TextStyle, cells, cut, fit, push_part
 use skills_api::{
     Change, CoreParts, Error, RunDetail, StepState, changes, control_requests, orphaned_run_reason,
 };
-use skills_model::RunState;
+use skills_model::{RunState, step_label};
 use skills_skill::safe_text;
 use skills_store::{Checkpoint, RunId, RunLease};
 
@@ -176,7 +176,7 @@ impl Page {
             let text = format!(
                 "{} {}{choice} by {by}{}",
                 decided.decision.verdict,
-                safe_text::line(&decided.decision.step),
+                safe_text::line(step_label(&decided.decision.step)),
                 notes.unwrap_or_default()
             );
             let rest = " ".repeat(cells(&moment) + 4);
@@ -235,13 +235,13 @@ impl Page {
         let contract = match detail.contract_unchanged {
             Some(true) => "unchanged since the launch",
             Some(false) => "changed since the launch; the launched version is used",
-            None => "the skill no longer exists; the launched version is used",
+            None => "the skill is not loaded or can no longer run; the launched version is used",
         };
         self.fact(out, "contract", &format!("{digest}, {contract}"));
         self.fact(out, "isolation", &safe_text::line(&detail.isolation));
         self.worker(out, detail);
         if let Some(at) = run.expires_ms {
-            let expiry_text = status::expiry(at, run.options.on_expiry, self.now_ms, &self.zone);
+            let expiry_text = status::wait_expiry(run, at, self.now_ms, &self.zone);
             self.fact(out, "expires", &expiry_text);
         }
         if let Some(target) = &run.target {
@@ -414,8 +414,8 @@ mod tests {
     use super::*;
     use crate::runs::samples::{NOW_MS, caller, detail};
     use skills_api::{ChangedInput, EarlierAttempt};
-    use skills_model::RunState;
-    use skills_store::EventKind;
+    use skills_model::{BEFORE_FIRST_STEP, Decision, Verdict};
+    use skills_store::{DecisionRecord, EventKind, RecordedDecision};
 
     fn page() -> Page {
         Page {
@@ -441,6 +441,19 @@ mod tests {
         let wide: Vec<&str> =
             text.lines().filter(|line| cells(line) > 80 && !line.contains("skills runs")).collect();
         assert!(wide.is_empty(), "{wide:?}");
+    }
+
+    #[test]
+    fn decision_before_the_first_step_has_no_internal_step() {
+        let mut detail = detail(RunState::Completed);
+        let (step, inputs_digest) = (BEFORE_FIRST_STEP.to_owned(), String::new());
+        detail.decisions = vec![RecordedDecision {
+            at_ms: NOW_MS,
+            decision: Decision { verdict: Verdict::Approve, step, inputs_digest, choice: None, result: None },
+            by: DecisionRecord { approver: Some("ana".to_owned()), notes: None },
+        }];
+        let text = page().render(&detail);
+        assert!(text.contains("  approve before the first step by ana\n"), "{text}");
     }
 
     #[test]

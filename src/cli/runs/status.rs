@@ -9,7 +9,7 @@ use crate::output::{TerminalCaps, TextStyle};
 use skills_api::{Deadline, StepState};
 use skills_model::{ApprovalReason, BEFORE_FIRST_STEP, Expiry, Gate, RunState, approval_label};
 use skills_skill::safe_text;
-use skills_store::{EventKind, RunRecord, WorkerId};
+use skills_store::{EventKind, RunRecord, WorkerId, expiry_outcome};
 
 /// Returns the styled sign of a run's state.
 pub fn sign(run: &RunRecord, look: TerminalCaps) -> String {
@@ -159,23 +159,29 @@ pub fn approval_reason(why: &ApprovalReason) -> String {
     safe_text::line(&why.describe()).into_owned()
 }
 
-/// Describes when a wait expires, and what happens then: `in 2 h, at 2026-07-14 11:30:00: then denied and canceled`.
+/// Describes when a wait for approval expires, and what happens then: `in 2 h, at 2026-07-14 11:30:00: then denied and
+/// canceled`.
 pub fn expiry(at_ms: i64, then: Expiry, now_ms: i64, zone: &TimeZone) -> String {
+    format!("{}: {}", expiry_time(at_ms, now_ms, zone), expiry_outcome(then, None))
+}
+
+/// Like [`expiry`], of any wait of a run.
+pub fn wait_expiry(run: &RunRecord, at_ms: i64, now_ms: i64, zone: &TimeZone) -> String {
+    format!("{}: {}", expiry_time(at_ms, now_ms, zone), on_expiry(run))
+}
+
+fn expiry_time(at_ms: i64, now_ms: i64, zone: &TimeZone) -> String {
     let at = clock::moment(at_ms, zone);
-    let when = if at_ms > now_ms {
+    if at_ms > now_ms {
         format!("in {}, at {at}", clock::age(at_ms - now_ms))
     } else {
         format!("expired at {at}")
-    };
-    format!("{when}: {}", on_expiry(then))
+    }
 }
 
 /// Describes the outcome of a run whose wait expires.
-pub fn on_expiry(then: Expiry) -> &'static str {
-    match then {
-        Expiry::Deny => "then denied and canceled",
-        Expiry::Fail => "then fails, can be resumed",
-    }
+pub fn on_expiry(run: &RunRecord) -> &'static str {
+    expiry_outcome(run.options.on_expiry, run.gate.as_ref())
 }
 
 /// Like [`describe`], with the remaining time of a wait: `book waits for a person, expires in 2 h (denied then, …)`.
@@ -184,7 +190,7 @@ pub fn words_now(run: &RunRecord, now_ms: i64, zone: &TimeZone) -> String {
         Deadline::None => describe(run, zone),
         deadline => {
             let when = deadline.text(clock::age);
-            format!("{when}: {} ({})", describe(run, zone), on_expiry(run.options.on_expiry))
+            format!("{when}: {} ({})", describe(run, zone), on_expiry(run))
         }
     }
 }
@@ -284,6 +290,14 @@ mod tests {
         };
         assert_eq!(describe(&fork, &TimeZone::UTC), "paused, created from checkpoint 2");
         assert_eq!(state_and_reason(&fork, &TimeZone::UTC), ("paused".to_owned(), None));
+    }
+
+    #[test]
+    fn expired_wait_for_a_signal_is_not_denied() {
+        let text = |state| wait_expiry(&record(state), 3_600_000, 0, &TimeZone::UTC);
+        let at = "in 1 h, at 1970-01-01 01:00:00: then";
+        assert_eq!(text(RunState::WaitingForSignal), format!("{at} canceled"));
+        assert_eq!(text(RunState::WaitingForHuman), format!("{at} denied and canceled"));
     }
 
     #[test]

@@ -160,6 +160,9 @@ pub fn parse(file: &Path, text: &str, home: &Path) -> Result<Policy, PolicyError
             Some((raw_message, known)) => (raw_message, format!("allowed: {known}")),
             None if raw_message.contains("duplicate") => (raw_message, "each key is allowed once".to_owned()),
             None if is_in_approvals(text, at.line()) => (raw_message, APPROVALS.to_owned()),
+            None if raw_message.contains("expected sequence start") => {
+                ("expected a list of rules", "a rule is a map, such as `id: tool-a`".to_owned())
+            }
             None if raw_message.contains("missing") || is_at_top(text, at) => {
                 (raw_message, format!("allowed: {EFFECTS}"))
             }

@@ -403,14 +403,18 @@ impl Commands {
             return Ok(());
         }
         let launched = &plan.contract.version;
-        let what = match (&present, version) {
-            (None, None) => format!("the skill {} no longer exists or can no longer run", run.skill_id),
+        let skill = &run.skill_id;
+        let advice = "Resume with the contract of the launch, or launch the skill again";
+        let message = match (&present, version) {
+            (None, None) => self.approvals.places.elsewhere(run).map_or_else(
+                || format!("the skill {skill} no longer exists or can no longer run. {advice}"),
+                |why| format!("cannot check whether the skill {skill} changed since the launch: {why}"),
+            ),
             (_, Some(now)) if now != *launched => {
-                format!("the skill {} changed since the launch: {launched} then, {now} now", run.skill_id)
+                format!("the skill {skill} changed since the launch: {launched} then, {now} now. {advice}")
             }
-            _ => format!("the skill {} changed since the launch", run.skill_id),
+            _ => format!("the skill {skill} changed since the launch. {advice}"),
         };
-        let message = format!("{what}. Resume with the contract of the launch, or launch the skill again");
         let reason = json!({ "launched": run.contract_digest, "present": present });
         Err(Error { reason: Some(reason), ..Error::new(Code::SkillChanged, message) })
     }

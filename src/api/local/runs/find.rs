@@ -73,7 +73,7 @@ fn ambiguous(requested: &str, found: &[RunRecord], many: usize) -> Error {
     let named: Vec<String> = found
         .iter()
         .zip(&endings)
-        .map(|(run, ending)| format!("…{ending} ({}, {})", run.skill_id, run.state))
+        .map(|(run, ending)| format!("…{ending} ({}, {})", run.skill_id, run.state.label()))
         .collect();
     let count =
         if many > MAX_LISTED_RUNS { format!("more than {MAX_LISTED_RUNS}") } else { many.to_string() };

@@ -18,6 +18,7 @@ use crate::policies::{self, PolicyFile};
 use crate::{Code, Error};
 use skills_base::audit::Recorder;
 use skills_config::operands;
+use skills_model::RunState;
 use skills_registry::policy::{
     Effect, LinkedPaths, Policy, PolicyResult, RequiredApprovals, SkillPath, SkillProperties,
 };
@@ -314,7 +315,15 @@ impl Permissions {
     ///
     /// # Errors
     /// Returns `untrusted`, with what to do.
-    fn ensure_trusted(&self, skill_id: &str, plan: &Plan, options: &RunOptions) -> Result<(), Error> {
+    fn ensure_trusted(
+        &self,
+        skill_id: &str,
+        plan: &Plan,
+        options: &RunOptions,
+        state: RunState,
+    ) -> Result<(), Error> {
+        let has_ended = state.is_terminal() || state == RunState::Failed;
+        let refusal = |folder: &Path, what: &str, name: &str| self.refusal(folder, what, name, has_ended);
         let subjects = match options.policy_subjects.as_slice() {
             [] => self.policy_subjects(skill_id, plan, options)?,
             pinned => pinned.to_vec(),
@@ -328,8 +337,7 @@ impl Permissions {
             // The real folder is in no root: a link to it can lead elsewhere by now.
             let real = other_paths.iter().find(|path| path.root.is_empty());
             let real = real.and_then(|path| Path::new(&path.location).parent()).filter(|real| real.exists());
-            let why =
-                self.refusal(folder, id, id).or_else(|| real.and_then(|real| self.refusal(real, id, id)));
+            let why = refusal(folder, id, id).or_else(|| real.and_then(|real| refusal(real, id, id)));
             if let Some(why) = why {
                 return Err(Error::new(Code::Untrusted, why));
             }
@@ -343,7 +351,7 @@ impl Permissions {
         let catalog = self.registry.snapshot();
         for (id, folder) in &definitions {
             let name = trust_name(&catalog, folder);
-            if let Some(why) = self.refusal(folder, &definition_subject(id), &name) {
+            if let Some(why) = refusal(folder, &definition_subject(id), &name) {
                 return Err(Error::new(Code::Untrusted, why));
             }
         }
@@ -351,7 +359,7 @@ impl Permissions {
     }
 
     /// Returns why a run with a part from this folder may not continue; see [`Trust::refusal`].
-    fn refusal(&self, folder: &Path, what: &str, name: &str) -> Option<String> {
+    fn refusal(&self, folder: &Path, what: &str, name: &str, has_ended: bool) -> Option<String> {
         let trust = &self.services.trust;
         let why = trust.refusal(folder, what, name)?;
         match folder.ancestors().find(|above| above.exists()) {
@@ -360,7 +368,8 @@ impl Permissions {
                 TrustState::Shipped | TrustState::Config { .. } => None,
                 _ => {
                     let gone = if what == name { format!("the folder of {what}") } else { what.to_owned() };
-                    Some(format!("{gone} no longer exists; restore it, or cancel the run"))
+                    let cancel = if has_ended { "" } else { ", or cancel the run" };
+                    Some(format!("{gone} no longer exists; restore it{cancel}"))
                 }
             },
             _ => Some(why),
@@ -425,8 +434,9 @@ impl Permissions {
     ) -> Result<(), Error> {
         let (permissions, plan) = (Arc::clone(self), plan.clone());
         let (skill_id, options) = (run.skill_id.clone(), run.options.clone());
+        let state = run.state;
         let look = move || {
-            permissions.ensure_trusted(&skill_id, &plan, &options)?;
+            permissions.ensure_trusted(&skill_id, &plan, &options, state)?;
             permissions.approval_of_plan(&skill_id, &plan, &options)
         };
         match crate::work::run_blocking(look).await? {

@@ -197,7 +197,7 @@ impl AgentFolders {
             if if of_project { exists } else { self.skills.exists_own(name) } {
                 return None;
             }
-            let why = if exists { "is not among your own" } else { "does not exist" };
+            let why = if exists { "is not among your own" } else { "is not loaded" };
             Some(format!("it uses the skill {name}, which {why}"))
         };
         agent.uses_skills.iter().filter_map(problem).collect()

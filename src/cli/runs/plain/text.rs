@@ -38,7 +38,7 @@ fn deadline(expires_ms: Option<i64>, now_ms: i64) -> String {
 fn deadline_and_outcome(run: &RunRecord, now_ms: i64) -> String {
     let when = deadline(run.expires_ms, now_ms);
     if run.expires_ms.is_some_and(|at| at > now_ms) {
-        format!("{when}, {}", status::on_expiry(run.options.on_expiry))
+        format!("{when}, {}", status::on_expiry(run))
     } else {
         when
     }

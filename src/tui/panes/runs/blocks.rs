@@ -140,7 +140,7 @@ pub(super) fn lineage_lines(
     let (state_text, role) = match detail.contract_unchanged {
         Some(true) => ("unchanged", Role::Muted),
         Some(false) => ("skill changed", Role::Warning),
-        None => ("skill no longer exists", Role::Warning),
+        None => ("skill not loaded or cannot run", Role::Warning),
     };
     let short = format!(
         "{}{}{}",
@@ -163,7 +163,7 @@ pub(super) fn lineage_lines(
         let by = decided.by.approver.as_deref().map_or_else(|| "another user".to_owned(), shown);
         let notes =
             decided.by.notes.as_deref().map(|notes| format!(": {}", shown(notes))).unwrap_or_default();
-        let verdict = format!("{} {}", decided.decision.verdict, shown(&decided.decision.step));
+        let verdict = format!("{} {}", decided.decision.verdict, shown(step_label(&decided.decision.step)));
         row(
             "decision",
             vec![Seg::new(verdict, Role::Text), Seg::new(format!(" by {by}{notes}"), Role::Muted)],

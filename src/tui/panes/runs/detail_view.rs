@@ -24,8 +24,8 @@ use crate::widgets::scroll::rows_above_note;
 use crate::widgets::text_width::{cut_end, shown};
 use crate::widgets::wrap::{cut_line, wrap_to};
 use skills_api::{PENDING_MS, RunDetail, StepState, control_requests, orphaned_run_reason};
-use skills_model::{BEFORE_FIRST_STEP, Expiry, Gate, RunState};
-use skills_store::RunRecord;
+use skills_model::{BEFORE_FIRST_STEP, Gate, RunState};
+use skills_store::{RunRecord, expiry_outcome};
 
 /// Maximum number of sidecars' control requests shown above the steps.
 const MAX_CONTROL_REQUESTS: usize = 2;
@@ -224,10 +224,7 @@ fn state_lines(state: &DetailState, record: &RunRecord, making: &RowContext<'_>)
     let mut out =
         vec![Line::of(first), Line::of(vec![Seg::new(place, Role::Muted), Seg::new(trace, Role::Text)])];
     if let Some(expires) = record.expires_ms {
-        let then = match record.options.on_expiry {
-            Expiry::Deny => "then denied and canceled",
-            Expiry::Fail => "then fails, can be resumed",
-        };
+        let then = expiry_outcome(record.options.on_expiry, record.gate.as_ref());
         let text = if expires <= making.now_ms {
             format!("{} expired {} ago: {then}", glyphs.warn, age(making.now_ms - expires))
         } else {

@@ -57,13 +57,18 @@ pub(super) fn draw_state(
         let text = cut_end(&row.value.text, available, painter.glyphs.ellipsis).into_owned();
         painter.put(after, y, &text, row.value.role, available);
     }
+    draw_keys("changes", area, &mut painter);
+}
+
+/// Draws in the last row the keys that move to other checkpoints, and the one that shows something else.
+fn draw_keys(other: &str, area: Rect, painter: &mut Painter<'_>) {
     let dot = painter.glyphs.dot;
     // The footer has the commands of the run, as far as it accepts them.
-    let [previous, next, changes] = [Action::PreviousTab, Action::NextTab, Action::Compare].map(mention);
-    let hint = format!("{previous} {next} move {dot} {changes} changes");
+    let [previous, next, compare] = [Action::PreviousTab, Action::NextTab, Action::Compare].map(mention);
+    let hint = format!("{previous} {next} move {dot} {compare} {other}");
     let hint = painter.with_keys(&hint, &[Context::RunsDetail, Context::Runs]);
-    let hint = cut_end(&hint, area.width.saturating_sub(4), painter.glyphs.ellipsis).into_owned();
-    painter.put(area.x + 2, area.bottom().saturating_sub(1), &hint, Role::Muted, area.width);
+    let available = area.width.saturating_sub(4);
+    painter.put_cut(area.x + 2, area.bottom().saturating_sub(1), &hint, Role::Muted, available);
 }
 
 pub(super) fn draw_changes(
@@ -105,9 +110,7 @@ pub(super) fn draw_changes(
     }
     let body = Rect { y: area.y + 2, height: area.height.saturating_sub(4), ..area };
     scrolled(&mut state.tree, &lines, body, &mut Painter::new(buf, cx));
-    let hint = format!("[ ] move {} = the state", cx.glyphs.dot);
-    let available = area.width.saturating_sub(4);
-    Painter::new(buf, cx).put(area.x + 2, area.bottom().saturating_sub(1), &hint, Role::Muted, available);
+    draw_keys("the state", area, &mut Painter::new(buf, cx));
 }
 
 /// Draws the visible part of a text, indented by two cells.

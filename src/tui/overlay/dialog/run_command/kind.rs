@@ -29,20 +29,18 @@ impl RunCommandKind {
             Self::Resume { .. } => {
                 "Steps after the checkpoint run again. Changed inputs are recorded.".to_owned()
             }
-            Self::Signal { .. } => {
-                let payload = "The payload becomes the output of the waiting step.";
-                match &run.gate {
-                    Some(Gate::Signal { name, .. }) => {
-                        format!(
-                            "{payload} This run is waiting for `{}` and accepts no other signal.",
-                            shown(name)
-                        )
-                    }
-                    _ => format!(
-                        "{payload} No step is waiting for a signal; it is buffered until a step waits for it."
-                    ),
+            Self::Signal { .. } => match &run.gate {
+                Some(Gate::Signal { name, .. }) => format!(
+                    "The payload becomes the output of the waiting step. This run is waiting for `{}` and \
+                        accepts no other signal.",
+                    shown(name)
+                ),
+                _ => {
+                    "No step is waiting for a signal: it is buffered, and its payload becomes the output of \
+                        the step that waits for it."
+                        .to_owned()
                 }
-            }
+            },
             Self::Happened { step, .. } => format!(
                 "{} is recorded as completed with this result. It does not run again, and the run \
                     continues after it.",
