@@ -117,7 +117,7 @@ pub fn ending(
     }
     if let Some(at) = run.expires_ms {
         let zone = jiff::tz::TimeZone::system();
-        let text = status::expiry(at, run.options.on_expiry, clock::now_ms(), &zone);
+        let text = status::wait_expiry(run, at, clock::now_ms(), &zone);
         rows.push(format!("  expires {text}"));
     }
     if completion.left {
