@@ -283,6 +283,7 @@ fn a_checkpoint_opens_as_a_tree_and_is_compared_with_another() {
     harness.press("[ [ [ =").wait_for("Compare c1 with").press("enter");
     harness.wait_for("c0 → c1");
     has(&harness, &["vars/rows"]);
+    assert!(!harness.screen().contains("⏎ open"), "nothing can be opened: {}", harness.screen());
     harness.press("esc").wait_for("Checkpoints");
     // From the list it is the newest.
     harness.press("esc").press("c").wait_for("vars");

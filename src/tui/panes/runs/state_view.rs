@@ -57,10 +57,15 @@ pub(super) fn draw_state(
         let text = cut_end(&row.value.text, available, painter.glyphs.ellipsis).into_owned();
         painter.put(after, y, &text, row.value.role, available);
     }
+    draw_hint("changes", area, &mut painter);
+}
+
+/// Draws the keys that show another checkpoint, and the key that shows something else about this one.
+fn draw_hint(other: &str, area: Rect, painter: &mut Painter<'_>) {
     let dot = painter.glyphs.dot;
     // The footer has the commands of the run, as far as it accepts them.
-    let [previous, next, changes] = [Action::PreviousTab, Action::NextTab, Action::Compare].map(mention);
-    let hint = format!("{previous} {next} move {dot} {changes} changes");
+    let [previous, next, compare] = [Action::PreviousTab, Action::NextTab, Action::Compare].map(mention);
+    let hint = format!("{previous} {next} move {dot} {compare} {other}");
     let hint = painter.with_keys(&hint, &[Context::RunsDetail, Context::Runs]);
     let hint = cut_end(&hint, area.width.saturating_sub(4), painter.glyphs.ellipsis).into_owned();
     painter.put(area.x + 2, area.bottom().saturating_sub(1), &hint, Role::Muted, area.width);
@@ -104,10 +109,9 @@ pub(super) fn draw_changes(
         lines.push(RichLine::of("no differences", Role::Muted));
     }
     let body = Rect { y: area.y + 2, height: area.height.saturating_sub(4), ..area };
-    scrolled(&mut state.tree, &lines, body, &mut Painter::new(buf, cx));
-    let hint = format!("[ ] move {} = the state", cx.glyphs.dot);
-    let available = area.width.saturating_sub(4);
-    Painter::new(buf, cx).put(area.x + 2, area.bottom().saturating_sub(1), &hint, Role::Muted, available);
+    let mut painter = Painter::new(buf, cx);
+    scrolled(&mut state.tree, &lines, body, &mut painter);
+    draw_hint("the state", area, &mut painter);
 }
 
 /// Draws the visible part of a text, indented by two cells.
