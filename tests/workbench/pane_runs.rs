@@ -332,6 +332,17 @@ fn a_run_without_a_worker_is_marked() {
 }
 
 #[test]
+fn events_before_the_first_step_have_no_step_in_the_log() {
+    let client = core(vec![detail(&id(3), "site-report", RunState::Running)]);
+    let mut harness = opened(&client, 120, 36);
+    client.runs.work(&id(3), "run.escalated", json!({ "to": ["bo"] }), |detail| {
+        detail.run.step = Some("~policy".to_owned());
+    });
+    harness.wait_for("escalated to bo");
+    assert!(!harness.screen().contains("before the first step  escalated"), "{}", harness.screen());
+}
+
+#[test]
 fn output_of_a_step_is_shown_while_it_runs() {
     let client = core(vec![detail(&id(3), "site-report", RunState::Running)]);
     let mut harness = opened(&client, 120, 36);

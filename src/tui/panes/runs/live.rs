@@ -7,7 +7,7 @@ use crate::widgets::relative_time::{duration, time_of_day};
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::text_width::{cells, shown};
 use skills_api::{ControlRequest, RunDetail, StepState, changed_inputs};
-use skills_model::{Choice, step_label};
+use skills_model::{BEFORE_FIRST_STEP, Choice};
 use skills_skill::safe_text;
 use skills_store::{EventKind, RunEvent, RunId, WorkerId};
 
@@ -16,7 +16,9 @@ use skills_store::{EventKind, RunEvent, RunId, WorkerId};
 #[must_use]
 pub fn lines(event: &RunEvent, detail: &RunDetail, column: u16, is_narrow: bool) -> Vec<RichLine> {
     let Some((text, role)) = full_text(event, detail) else { return Vec::new() };
-    let step = shown(step_label(event.event.step.as_deref().unwrap_or_default()));
+    // The approval before the first step is one of the run, not of a step.
+    let step = event.event.step.as_deref().filter(|step| *step != BEFORE_FIRST_STEP);
+    let step = step.map(shown).unwrap_or_default();
     let step_role = if role == Role::Waiting { role } else { Role::Strong };
     let pad = usize::from(column.max(cells(&step)) - cells(&step));
     let time = format!("{} ", time_of_day(event.at_ms));
