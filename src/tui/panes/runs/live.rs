@@ -16,9 +16,7 @@ use skills_store::{EventKind, RunEvent, RunId, WorkerId};
 #[must_use]
 pub fn lines(event: &RunEvent, detail: &RunDetail, column: u16, is_narrow: bool) -> Vec<RichLine> {
     let Some((text, role)) = full_text(event, detail) else { return Vec::new() };
-    // The approval before the first step is one of the run, not of a step.
-    let step = event.event.step.as_deref().filter(|step| *step != BEFORE_FIRST_STEP);
-    let step = step.map(shown).unwrap_or_default();
+    let step = step_name(event);
     let step_role = if role == Role::Waiting { role } else { Role::Strong };
     let pad = usize::from(column.max(cells(&step)) - cells(&step));
     let time = format!("{} ", time_of_day(event.at_ms));
@@ -46,6 +44,13 @@ pub fn full_text(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)>
     let printed = event.event.data.get("text").and_then(Value::as_str);
     let printed = printed.filter(|_| event.event.kind == EventKind::StepLog);
     Some((printed.map_or(message, str::to_owned), role))
+}
+
+/// Returns the step of an event; empty for an event of the run, such as its approval before the first step.
+#[must_use]
+pub fn step_name(event: &RunEvent) -> String {
+    let step = event.event.step.as_deref().filter(|step| *step != BEFORE_FIRST_STEP);
+    step.map(shown).unwrap_or_default()
 }
 
 /// Returns the width of the column of step names: that of the longest, within limits.
