@@ -504,6 +504,9 @@ fn undocumented_key_does_not_affect_the_folder_check() {
             assert_ne!(check["check"], "folder", "{client}");
         }
     }
+    let budget = home.run_bare(&["--json", "budget", "--client", "goose"]).json();
+    let groups = budget["not_listed"].to_string();
+    assert!(groups.contains("assumed user-only: disable-model-invocation"), "{budget}");
 }
 
 #[test]

@@ -384,11 +384,19 @@ fn list_marks_skills_that_the_client_does_not_list() {
         long: Vec::new(),
         assumed_folders: Vec::new(),
     };
+    let mut with_other_text = budget.clone();
     pane.message(&Message::Session(SessionResponse::Budget("codex".into(), Ok(Arc::new(budget)))));
     let seen = screen_text(&mut pane, &mut Screen::new(120, 36));
     assert!(seen.contains(&format!("{} of ", ids().count() - 3)), "{seen}");
     insta::assert_snapshot!("browse-client-budget-120x36", screen_text(&mut pane, &mut Screen::new(120, 36)));
     insta::assert_snapshot!("browse-client-budget-80x24", screen_text(&mut pane, &mut Screen::new(80, 24)));
+    // The label and the number of findings do not touch.
+    for (_, shown) in &mut with_other_text.allowance.entries {
+        *shown = Truncation::OtherText;
+    }
+    pane.message(&Message::Session(SessionResponse::Budget("codex".into(), Ok(Arc::new(with_other_text)))));
+    let seen = screen_text(&mut pane, &mut Screen::new(80, 24));
+    assert!(seen.contains("✗1 other text"), "{seen}");
 }
 
 #[test]

@@ -140,6 +140,8 @@ fn base_of_an_outdated_diff_is_not_shown_as_current() {
     let mut screen = place.screen(120, 36);
     screen.press("7").wait_for("│  base   ").wait_for("propose the change again");
     assert!(!screen.screen().contains("│  current   "), "{}", screen.screen());
+    screen.wait_for("blocked");
+    assert!(!screen.screen().contains("for rollback"), "nothing is written: {}", screen.screen());
 }
 
 #[test]

@@ -283,6 +283,7 @@ fn a_checkpoint_opens_as_a_tree_and_is_compared_with_another() {
     harness.press("[ [ [ =").wait_for("Compare c1 with").press("enter");
     harness.wait_for("c0 → c1");
     has(&harness, &["vars/rows"]);
+    assert!(!harness.screen().contains("⏎ open"), "nothing can be opened: {}", harness.screen());
     harness.press("esc").wait_for("Checkpoints");
     // From the list it is the newest.
     harness.press("esc").press("c").wait_for("vars");
@@ -328,6 +329,17 @@ fn a_run_without_a_worker_is_marked() {
     lost.run.lease =
         Some(RunLease { worker, until_ms: i64::MAX, until_boot: None, holder: LeaseHolder::Dead });
     opened(&core(vec![lost]), 120, 36).wait_for("no worker owns it: process 4711 on build-2 has");
+}
+
+#[test]
+fn events_before_the_first_step_have_no_step_in_the_log() {
+    let client = core(vec![detail(&id(3), "site-report", RunState::Running)]);
+    let mut harness = opened(&client, 120, 36);
+    client.runs.work(&id(3), "run.escalated", json!({ "to": ["bo"] }), |detail| {
+        detail.run.step = Some("~policy".to_owned());
+    });
+    harness.wait_for("escalated to bo");
+    assert!(!harness.screen().contains("before the first step  escalated"), "{}", harness.screen());
 }
 
 #[test]

@@ -19,16 +19,30 @@ use skills_tui::keymap::Remap;
 use support::run_pane::{commands, core, has, id, opened, opened_as};
 use support::run_samples::{INVOICE, NOW_MS, contract_view, decision_preview, detail, every_state, settings};
 
-#[test]
-fn messages_name_the_keys_in_effect() {
-    let remap = |action: &str, key: &str| Remap {
-        context: "runs".to_owned(),
+fn remap(context: &str, action: &str, key: &str) -> Remap {
+    Remap {
+        context: context.to_owned(),
         action: action.to_owned(),
         keys: vec![key.to_owned()],
         file: "config.toml".to_owned(),
         line: 1,
         of_project: false,
-    };
+    }
+}
+
+#[test]
+fn the_hint_below_changes_names_the_keys_in_effect() {
+    let remaps = vec![remap("runs-detail", "compare", "Q")];
+    let client = core(vec![detail(&id(6), "invoice-intake", RunState::Completed)]);
+    let mut harness = opened_as(&client, &Settings { remaps, ..settings() }, (120, 36));
+    harness.wait_for("invoice-intake").press("enter c").wait_for("vars");
+    harness.press("[ [ [ Q").wait_for("Compare c1 with").press("enter").wait_for("c0 → c1");
+    has(&harness, &["[ ] move · Q the state"]);
+}
+
+#[test]
+fn messages_name_the_keys_in_effect() {
+    let remap = |action: &str, key: &str| remap("runs", action, key);
     let remaps = vec![remap("approve", "Q"), remap("filter", "Z"), remap("launch", "N")];
     let with_keys = Settings { remaps, ..settings() };
     let client = core(every_state());

@@ -26,6 +26,9 @@ use skills_skill::tokens::TokenCount;
 /// Recommended maximum number of tokens of a catalog entry.
 const GOOD_ENTRY: u32 = 20;
 
+/// Why a skill with `disable-model-invocation` is not listed if it is unknown whether the client respects it.
+const ASSUMED_USER_ONLY: &str = "assumed user-only: disable-model-invocation";
+
 /// Pseudo client without rules: every skill, with names and descriptions as written.
 pub(super) const PLAIN: &str = "plain";
 
@@ -216,6 +219,10 @@ impl ClientLists {
         let computed = client_view::compute_view(profile, catalog, &self.skills.config, files, &key.settings);
         for row in computed.rows {
             match row.skill.and_then(|skill| Some((skill, hidden(skill, key, Some(profile))?))) {
+                // Whether the client respects it is unknown.
+                Some((skill, cause @ HiddenCause::DisableModelInvocation)) => {
+                    left_out.add(ASSUMED_USER_ONLY.to_owned(), Some(cause), skill.id.to_string());
+                }
                 Some((skill, cause)) => left_out.add_hidden(cause, skill.id.to_string()),
                 None => seen.listed.push(row.entry),
             }

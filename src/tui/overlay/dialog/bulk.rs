@@ -81,15 +81,18 @@ impl Phase {
                 (text, Role::Waiting)
             }
             Self::Sending(_) => {
-                let accepted = tally.done + tally.approved_in_part + tally.decided_before;
+                let accepted = tally.done + tally.approved_in_part + tally.decided_before + tally.waiting;
                 let undone: usize = tally.undone.iter().map(|(count, _)| count).sum();
                 let sent = accepted + undone + tally.unknown;
                 (format!("{} of {} sent", count(sent), count(runs.included())), Role::Info)
             }
             Self::Done => {
                 let mut parts = vec![format!("{} done", tally.done)];
-                let partly =
-                    [(tally.approved_in_part, "approved in part"), (tally.decided_before, "decided before")];
+                let partly = [
+                    (tally.approved_in_part, "approved in part"),
+                    (tally.decided_before, "decided before"),
+                    (tally.waiting, "waiting for another person"),
+                ];
                 let open = [(tally.unknown, "unknown"), (tally.unsent, "not sent")];
                 let others =
                     partly.into_iter().chain(tally.undone).chain(open).filter(|(count, _)| *count > 0);

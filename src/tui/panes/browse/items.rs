@@ -92,7 +92,7 @@ pub fn elsewhere(view: &ClientView) -> Vec<Entry> {
 
 fn of_foreign(bundle: &ForeignBundle, client: &str) -> Entry {
     let label = shown(&bundle.name);
-    let note = match (why_unseen(&bundle.state), &bundle.state) {
+    let note = match (why_unseen(&bundle.state, client), &bundle.state) {
         (Some(why), _) => format!("outside the roots; {why}"),
         (None, ClientViewState::Unknown(what)) => format!("outside the roots; unknown: {}", shown(what)),
         (None, _) => format!("listed by {}, outside the roots", shown(client)),
@@ -159,11 +159,11 @@ fn refused_because(reason: &RefusalReason) -> String {
 /// Returns for each bundle that a client does not list, why.
 pub fn unseen(view: &ClientView) -> HashMap<SkillId, String> {
     let entries = view.entries.iter();
-    entries.filter_map(|e| why_unseen(&e.state).map(|why| (e.skill_id.clone(), why))).collect()
+    entries.filter_map(|e| why_unseen(&e.state, &view.name).map(|why| (e.skill_id.clone(), why))).collect()
 }
 
 /// Returns briefly why a client does not list a bundle.
-fn why_unseen(state: &ClientViewState) -> Option<String> {
+fn why_unseen(state: &ClientViewState, client: &str) -> Option<String> {
     match state {
         ClientViewState::Found
         | ClientViewState::Repaired(_)
@@ -172,7 +172,11 @@ fn why_unseen(state: &ClientViewState) -> Option<String> {
         ClientViewState::Shadowed(winner) => {
             Some(format!("shadowed by {}", shown(&winner.display().to_string())))
         }
-        ClientViewState::Dropped(why) => Some(format!("dropped: {}", shown(why))),
+        ClientViewState::Dropped(why) => {
+            // A row has space for the defect only.
+            let defect = why.strip_prefix(&format!("{client} drops a skill with ")).unwrap_or(why);
+            Some(format!("dropped: {}", shown(defect)))
+        }
         ClientViewState::NotRead(why) => Some(format!("unreadable: {}", shown(why))),
         ClientViewState::ForPeople(message) => Some(format!("user-only: {}", shown(message))),
         ClientViewState::TurnedOff(message) => Some(format!("turned off: {}", shown(message))),
@@ -209,5 +213,24 @@ pub fn reason(state: &ClientViewState) -> Option<String> {
             "nested too deep: this client loads only folders directly in {}",
             shown(&place.display().to_string())
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_names_the_defect_of_a_dropped_skill() {
+        for (why, row) in [
+            ("goose drops a skill with a duplicate key", "dropped: a duplicate key"),
+            (
+                "its SKILL.md has 9 bytes; the maximum is 8",
+                "dropped: its SKILL.md has 9 bytes; the maximum is 8",
+            ),
+        ] {
+            let state = ClientViewState::Dropped(why.to_owned());
+            assert_eq!(why_unseen(&state, "goose").as_deref(), Some(row));
+        }
     }
 }

@@ -18,6 +18,9 @@ use crate::widgets::{
 };
 use skills_api::ClientViewState;
 
+/// Maximum width of a number of findings with its sign.
+const BADGE_WIDTH: u16 = 4;
+
 struct Columns {
     name: u16,
     name_room: u16,
@@ -190,7 +193,25 @@ fn draw_entry(
         return;
     }
     let role = if selected { Role::Strong } else { Role::Text };
-    let available = Rect::new(columns.name, y, columns.name_room, 1);
+    // A narrow list shows what the client shows in the column of the tokens.
+    let budget_word = list
+        .client
+        .budget()
+        .filter(|_| columns.role.is_none() && list.sort != SortBy::Changed)
+        .and_then(|budget| budget.budget_label(&entry.id));
+    let badge = match entry.findings {
+        (0, 0) => None,
+        (0, warnings) => Some((format!("{}{warnings}", painter.glyphs.warn), Role::Warning)),
+        (errors, _) => Some((format!("{}{errors}", painter.glyphs.bad), Role::Danger)),
+    };
+    let is_edited = list.edited.contains(&entry.id);
+    let marks = badge.as_ref().map_or(0, |(text, _)| cells(text).min(BADGE_WIDTH) + 1);
+    let marks = marks + if is_edited { 2 } else { 0 };
+    // A long word moves the marks before it to the left.
+    let word_start = budget_word.as_ref().map(|(word, _)| columns.tokens_end.saturating_sub(cells(word)));
+    let marks_start = word_start.map_or(columns.badge, |at| columns.badge.min(at.saturating_sub(marks)));
+    let name_room = columns.name_room.saturating_sub(columns.badge - marks_start);
+    let available = Rect::new(columns.name, y, name_room, 1);
     draw_name(entry, entry.status.as_deref(), &mut list.fuzzy, available, role, painter);
     if let Some(x) = columns.role {
         let (word, role) = list
@@ -200,18 +221,13 @@ fn draw_entry(
             .unwrap_or_else(|| (entry.role.to_string(), Role::Muted));
         painter.put(x, y, &word, role, 10);
     }
-    let mut x = columns.badge;
-    let (errors, warnings) = entry.findings;
-    if errors > 0 {
-        x = painter.put(x, y, &format!("{}{errors}", painter.glyphs.bad), Role::Danger, 4) + 1;
-    } else if warnings > 0 {
-        x = painter.put(x, y, &format!("{}{warnings}", painter.glyphs.warn), Role::Warning, 4) + 1;
+    let mut x = marks_start;
+    if let Some((text, role)) = badge {
+        x = painter.put(x, y, &text, role, BADGE_WIDTH) + 1;
     }
-    if list.edited.contains(&entry.id) {
+    if is_edited {
         painter.put(x, y, painter.glyphs.edited, Role::Info, 1);
     }
-    let budget_word =
-        list.client.budget().filter(|_| columns.role.is_none()).and_then(|b| b.budget_label(&entry.id));
     if list.sort == SortBy::Changed {
         painter.right(columns.tokens_end, y, &day(entry.modified), Role::Text);
     } else if let Some((word, role)) = budget_word {

@@ -12,7 +12,7 @@ use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::{
     Painter, RichLine, Scroll, Seg, Title, ago, break_code, cells, count, counted, cut_line, cut_middle,
-    exact, shown, wrap,
+    exact, shown, wrap, wrap_to,
 };
 use skills_api::{
     CheckResult, ProposalCheck, ProposalCheckKind, ProposalDecision, ProposalState, ProposalSummary,
@@ -371,6 +371,15 @@ fn draw_decision(view: &ProposalView, band: Rect, painter: &mut Painter<'_>) {
     }
     let label_end = x + 9;
     let value = available.saturating_sub(9);
+    if let Some(check) = failed {
+        painter.put(x + 2, band.y + 1, "blocked", Role::Danger, available);
+        let evidence = [Seg::new(shown(&check.evidence), Role::Danger)];
+        let lines = wrap_to(&evidence, value, usize::from(DECISION_ROWS) - 1, painter.glyphs.ellipsis);
+        for (line, y) in lines.iter().zip(band.y + 1..band.bottom()) {
+            painter.line(label_end + 1, y, line, value);
+        }
+        return;
+    }
     let path = exact(&view.location.display().to_string());
     painter.put(x + 2, band.y + 1, "writes", Role::Muted, available);
     painter.put(
@@ -384,11 +393,6 @@ fn draw_decision(view: &ProposalView, band: Rect, painter: &mut Painter<'_>) {
     let version = view.versions.len().max(1);
     let keeps = format!("v{version} for rollback; every other byte is unchanged");
     painter.put(label_end + 1, band.y + 2, &keeps, Role::Text, value);
-    if let Some(check) = failed {
-        painter.put(x + 2, band.y + 3, "blocked", Role::Danger, available);
-        painter.put(label_end + 1, band.y + 3, &shown(&check.evidence), Role::Danger, value);
-    } else {
-        painter.put(x + 2, band.y + 3, "then", Role::Muted, available);
-        painter.put(label_end + 1, band.y + 3, "R rolls back while the file is unchanged", Role::Text, value);
-    }
+    painter.put(x + 2, band.y + 3, "then", Role::Muted, available);
+    painter.put(label_end + 1, band.y + 3, "R rolls back while the file is unchanged", Role::Text, value);
 }

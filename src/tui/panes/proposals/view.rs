@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use super::{Focus, Proposals, detail_view, list_view};
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::{Painter, Seg, Title, column_divider, shown, wrap_to};
+use crate::widgets::{Painter, Seg, Title, column_divider, command_rows, shown, wrap_to};
 use skills_api::Error;
 
 /// Below this width the parts share one column.
@@ -64,7 +64,10 @@ fn draw_empty(error: Option<&Error>, is_read: bool, area: Rect, buf: &mut Buffer
         (None, false) => ("reading proposals".to_owned(), Role::Muted),
         (None, true) => ("No proposals.".to_owned(), Role::Strong),
     };
-    let mut texts = vec![(message, role)];
+    let width = area.width.saturating_sub(6).min(84);
+    let ellipsis = painter.glyphs.ellipsis;
+    let wrapped = |text: String, role| wrap_to(&[Seg::new(text, role)], width, 8, ellipsis);
+    let mut paragraphs = vec![wrapped(message, role)];
     if is_read && error.is_none() {
         // With --demo, every skill is a shipped one.
         let is_demo = cx.commands.is_demo();
@@ -74,16 +77,15 @@ fn draw_empty(error: Option<&Error>, is_read: bool, area: Rect, buf: &mut Buffer
             propose_skill_update, people with {command}; drafts (w in Browse) of skills whose file you cannot write \
             become proposals. Shipped skills cannot be changed."
         );
-        texts.push((how, Role::Muted));
+        paragraphs.push(wrapped(how, Role::Muted));
         if !is_demo {
             let command = "skills propose SKILL --diff change.diff --justification \"why\"";
-            texts.push((cx.commands.completed(command).unwrap_or_default(), Role::Text));
+            paragraphs.push(command_rows(&cx.commands.completed(command).unwrap_or_default(), width));
         }
     }
-    let width = area.width.saturating_sub(6).min(84);
     let mut y = area.y + 2;
-    for (text, role) in texts {
-        for line in wrap_to(&[Seg::new(text, role)], width, 8, painter.glyphs.ellipsis) {
+    for lines in paragraphs {
+        for line in lines {
             if y >= area.bottom() {
                 return;
             }

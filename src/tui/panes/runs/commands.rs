@@ -100,12 +100,16 @@ fn on_run(list: &RunList, detail: &DetailState, in_list: bool) -> Vec<PaneComman
         }
     } else {
         let label = match (&detail.showing, &detail.stop) {
-            (DetailView::State(_), _) => "fold",
-            (_, Some(DetailCursor::Checkpoint(_))) => "state",
-            (_, Some(DetailCursor::Source(_) | DetailCursor::Descendant(_))) => "go there",
-            _ => "open",
+            (DetailView::State(_), _) => Some("fold"),
+            // There is nothing to open in a comparison.
+            (DetailView::Changes(..) | DetailView::Pair(_), _) => None,
+            (DetailView::Run, Some(DetailCursor::Checkpoint(_))) => Some("state"),
+            (DetailView::Run, Some(DetailCursor::Source(_) | DetailCursor::Descendant(_))) => {
+                Some("go there")
+            }
+            (DetailView::Run, _) => Some("open"),
         };
-        out.push(with_run(PaneCommand::shown(Action::Open, label)));
+        out.extend(label.map(|label| with_run(PaneCommand::shown(Action::Open, label))));
         out.push(with_run(PaneCommand::shown(Action::ShowCheckpoint, "state")));
         let back = if detail.shows_other() { "back to run" } else { "back to list" };
         out.push(PaneCommand::shown(Action::Back, back));

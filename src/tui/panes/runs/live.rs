@@ -7,7 +7,7 @@ use crate::widgets::relative_time::{duration, time_of_day};
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::text_width::{cells, shown};
 use skills_api::{ControlRequest, RunDetail, StepState, changed_inputs};
-use skills_model::{Choice, step_label};
+use skills_model::{BEFORE_FIRST_STEP, Choice};
 use skills_skill::safe_text;
 use skills_store::{EventKind, RunEvent, RunId, WorkerId};
 
@@ -16,7 +16,7 @@ use skills_store::{EventKind, RunEvent, RunId, WorkerId};
 #[must_use]
 pub fn lines(event: &RunEvent, detail: &RunDetail, column: u16, is_narrow: bool) -> Vec<RichLine> {
     let Some((text, role)) = full_text(event, detail) else { return Vec::new() };
-    let step = shown(step_label(event.event.step.as_deref().unwrap_or_default()));
+    let step = step_name(event);
     let step_role = if role == Role::Waiting { role } else { Role::Strong };
     let pad = usize::from(column.max(cells(&step)) - cells(&step));
     let time = format!("{} ", time_of_day(event.at_ms));
@@ -44,6 +44,13 @@ pub fn full_text(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)>
     let printed = event.event.data.get("text").and_then(Value::as_str);
     let printed = printed.filter(|_| event.event.kind == EventKind::StepLog);
     Some((printed.map_or(message, str::to_owned), role))
+}
+
+/// Returns the step of an event; empty for an event of the run, such as its approval before the first step.
+#[must_use]
+pub fn step_name(event: &RunEvent) -> String {
+    let step = event.event.step.as_deref().filter(|step| *step != BEFORE_FIRST_STEP);
+    step.map(shown).unwrap_or_default()
 }
 
 /// Returns the width of the column of step names: that of the longest, within limits.

@@ -138,7 +138,7 @@ fn printed<'e>(
     let before_any = passages.len();
     for event in events {
         let Some((text, role)) = live::full_text(event, detail) else { continue };
-        let name = shown(event.event.step.as_deref().unwrap_or_default());
+        let name = live::step_name(event);
         let pad = " ".repeat(column.saturating_sub(usize::from(cells(&name))));
         passages.push(Passage::Text {
             before: format!("{} {name}{pad}  ", time_of_day(event.at_ms)),

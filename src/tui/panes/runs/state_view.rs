@@ -57,11 +57,11 @@ pub(super) fn draw_state(
         let text = cut_end(&row.value.text, available, painter.glyphs.ellipsis).into_owned();
         painter.put(after, y, &text, row.value.role, available);
     }
-    draw_keys("changes", area, &mut painter);
+    draw_hint("changes", area, &mut painter);
 }
 
-/// Draws in the last row the keys that move to other checkpoints, and the one that shows something else.
-fn draw_keys(other: &str, area: Rect, painter: &mut Painter<'_>) {
+/// Draws the keys that show another checkpoint, and the key that shows something else about this one.
+fn draw_hint(other: &str, area: Rect, painter: &mut Painter<'_>) {
     let dot = painter.glyphs.dot;
     // The footer has the commands of the run, as far as it accepts them.
     let [previous, next, compare] = [Action::PreviousTab, Action::NextTab, Action::Compare].map(mention);
@@ -109,8 +109,9 @@ pub(super) fn draw_changes(
         lines.push(RichLine::of("no differences", Role::Muted));
     }
     let body = Rect { y: area.y + 2, height: area.height.saturating_sub(4), ..area };
-    scrolled(&mut state.tree, &lines, body, &mut Painter::new(buf, cx));
-    draw_keys("the state", area, &mut Painter::new(buf, cx));
+    let mut painter = Painter::new(buf, cx);
+    scrolled(&mut state.tree, &lines, body, &mut painter);
+    draw_hint("the state", area, &mut painter);
 }
 
 /// Draws the visible part of a text, indented by two cells.

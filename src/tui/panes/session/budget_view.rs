@@ -50,7 +50,9 @@ pub(super) fn draw(composed: &ComposedView, area: Rect, painter: &mut Painter<'_
 /// Returns a reason, without the setting or the folder if that would be cut.
 fn fitting_reason(why: &str, available: u16) -> &str {
     let is_cut = |text: &str| cells(text) > available;
-    let short = why.split_once(": ").filter(|_| is_cut(why)).map_or(why, |(short, _)| short);
+    let is_outside_code = |before: &&str| before.matches('`').count().is_multiple_of(2);
+    let heads = why.match_indices(": ").filter_map(|(at, _)| why.get(..at));
+    let short = heads.filter(|_| is_cut(why)).find(is_outside_code).unwrap_or(why);
     short.strip_prefix("nested ").filter(|_| is_cut(short)).unwrap_or(short)
 }
 
@@ -63,7 +65,7 @@ fn counts(made: BudgetResult, not_listed: &[HiddenSkills]) -> Vec<(usize, String
         (made.shortened, "truncated", "over budget"),
         (made.beyond, "over budget", "truncation not published"),
         (made.other_text, "other text", "shown instead"),
-        (made.unknown, "unknown", "whether and how they are listed"),
+        (made.unknown, "unknown", "if and how listed"),
     ];
     let bound = bound.into_iter().map(|(many, what, why)| (many, what, why.to_owned()));
     let unseen = not_listed.iter().map(|group| (group.skills, "not listed", group.why.clone()));
@@ -133,6 +135,8 @@ mod tests {
             [80, 15, 14].map(|available| fitting_reason(why, available)),
             [why, "nested too deep", "too deep"]
         );
+        let quoted = "an unquoted `: ` in a value";
+        assert_eq!(fitting_reason(quoted, 20), quoted, "a quotation is not split");
     }
 
     #[test]

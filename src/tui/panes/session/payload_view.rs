@@ -43,7 +43,7 @@ pub(super) fn draw_composed(
     }
     let lines = context.rows(state, available(area));
     if lines.is_empty() {
-        let text = "empty: no skills found";
+        let text = "empty: no skill is listed";
         Painter::new(buf, cx).put(area.x + 2, area.y, text, Role::Muted, area.width.saturating_sub(2));
     }
     context.draw_lines(&lines, area, buf, cx);

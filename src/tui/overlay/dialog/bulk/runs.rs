@@ -70,6 +70,8 @@ enum Undecided {
     Partly,
     /// Another person was first.
     Before,
+    /// The same person approved it before, and another one must approve it, too.
+    Waiting,
 }
 
 /// The number of runs by outcome.
@@ -77,6 +79,7 @@ pub(super) struct Tally {
     pub done: usize,
     pub approved_in_part: usize,
     pub decided_before: usize,
+    pub waiting: usize,
     /// Runs for which it was not executed, by outcome.
     pub undone: [(usize, &'static str); UNDONE.len()],
     pub unknown: usize,
@@ -268,8 +271,12 @@ impl RunRows {
         row.changed |= answer.is_err_and(|error| error.code == Code::SkillChanged);
         row.unknown = answer.is_err_and(Error::is_outcome_unknown);
         row.undecided = answer.ok().and_then(|result| {
-            let partly = result.run.approval_progress().map(|_| Undecided::Partly);
-            if result.repeated { Some(Undecided::Before) } else { partly }
+            match (result.repeated, result.run.approval_progress().is_some()) {
+                (true, true) => Some(Undecided::Waiting),
+                (true, false) => Some(Undecided::Before),
+                (false, true) => Some(Undecided::Partly),
+                (false, false) => None,
+            }
         });
         row.outcome = Some(match answer {
             Ok(result) => Ok(shown(&result.note)),
@@ -331,10 +338,12 @@ impl RunRows {
         let unknown = self.rows.iter().filter(|row| row.unknown).count();
         let undecided = |why| self.rows.iter().filter(|row| row.undecided == Some(why)).count();
         let (approved_in_part, decided_before) = (undecided(Undecided::Partly), undecided(Undecided::Before));
+        let waiting = undecided(Undecided::Waiting);
         Tally {
-            done: accepted.saturating_sub(approved_in_part + decided_before),
+            done: accepted.saturating_sub(approved_in_part + decided_before + waiting),
             approved_in_part,
             decided_before,
+            waiting,
             undone: UNDONE.map(undone),
             unknown,
             unsent: self.unsent(),
@@ -370,7 +379,7 @@ impl RunRows {
         let mut out = Vec::new();
         let outcome = match (&row.outcome, &row.blocked) {
             (Some(Err(why)), _) => Some((why.clone(), Role::Danger)),
-            (Some(Ok(note)), _) => Some((note.clone(), Role::Success)),
+            (Some(Ok(note)), _) => Some((note.clone(), row.accepted_role())),
             (None, Some(why)) => Some((why.clone(), Role::Muted)),
             (None, None) if row.changed && !row.despite => {
                 let text = format!(
@@ -550,6 +559,11 @@ impl Row {
         facts
     }
 
+    /// Returns the role of the outcome of an accepted command.
+    fn accepted_role(&self) -> Role {
+        if self.undecided == Some(Undecided::Waiting) { Role::Waiting } else { Role::Success }
+    }
+
     fn draw(
         &self,
         area: Rect,
@@ -557,8 +571,10 @@ impl Row {
         is_sending: bool,
         painter: &mut Painter<'_>,
     ) {
+        let accepted = self.accepted_role();
         let (sign, role) = match (&self.outcome, self.included) {
-            (Some(Ok(_)), _) => (painter.glyphs.ok, Role::Success),
+            (Some(Ok(_)), _) if accepted == Role::Waiting => (painter.glyphs.waiting, accepted),
+            (Some(Ok(_)), _) => (painter.glyphs.ok, accepted),
             (Some(Err(_)), _) if self.unknown => ("?", Role::Warning),
             (Some(Err(_)), _) => (painter.glyphs.bad, Role::Danger),
             (None, true) if is_sending => (painter.glyphs.running[0], Role::Info),
@@ -585,7 +601,7 @@ impl Row {
             }
         }
         let (text, role) = match (&self.outcome, &self.blocked) {
-            (Some(Ok(note)), _) => (note.as_str(), Role::Success),
+            (Some(Ok(note)), _) => (note.as_str(), accepted),
             (Some(Err(why)), _) => (why.as_str(), Role::Danger),
             (None, Some(why)) => (why.as_str(), Role::Muted),
             (None, None) if self.changed && self.despite => {
@@ -643,5 +659,51 @@ fn blocked(run: &RunRecord, command: CommandName) -> Option<String> {
             Some("excluded: unknown outcome, decide it individually".to_owned())
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use skills_store::RunOptions;
+
+    /// Returns a run that has the first of two approvals.
+    fn approved_in_part() -> RunRecord {
+        let mut run: RunRecord = serde_json::from_value(json!({
+            "id": "a", "skill_id": "demo", "state": "waiting_for_human", "held": false, "gate": null,
+            "decided": null, "contract_digest": "c", "inputs": {}, "target": null,
+            "options": RunOptions::default(), "outputs": null, "error": null, "trace_id": "t",
+            "started_by": "ana", "source": null, "progress": [0, 1], "step": null, "head": 0, "fence": 1,
+            "created_ms": 0, "since_ms": 0, "expires_ms": null, "allowed": ["approve"],
+        }))
+        .unwrap();
+        let mut gate = Gate::human("book", "d", ApprovalReason::Confirmation);
+        if let Gate::Human { approvals, .. } = &mut gate {
+            (approvals.need, approvals.by) = (2, vec!["ana".to_owned()]);
+        }
+        run.gate = Some(gate);
+        run
+    }
+
+    #[test]
+    fn a_repeated_partial_approval_is_neither_done_nor_decided() {
+        let run = approved_in_part();
+        let mut rows = RunRows::new(CommandName::Approve, vec![run.clone()]);
+        for (repeated, approved, waiting) in [(false, 1, 0), (true, 0, 1)] {
+            let result = CommandResult {
+                run: run.clone(),
+                note: "approved".to_owned(),
+                worker_alive: true,
+                repeated,
+                mode: None,
+            };
+            assert!(!rows.take_response(0, Ok(&result)));
+            let tally = rows.tally();
+            assert_eq!(
+                (tally.done, tally.approved_in_part, tally.decided_before, tally.waiting),
+                (0, approved, 0, waiting)
+            );
+        }
     }
 }
