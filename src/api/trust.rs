@@ -46,6 +46,8 @@ pub struct TrustSubject {
     pub capabilities: Vec<String>,
     /// Services in a line each: file, id, address.
     pub services: Vec<String>,
+    /// Commands in the instructions that some clients execute automatically when they load the skill.
+    pub commands: Vec<String>,
     /// Whether the frontmatter has hooks, which some clients execute automatically.
     pub hooks: bool,
     /// Number of files.
@@ -64,7 +66,7 @@ pub struct TrustSubject {
 impl TrustSubject {
     /// Returns whether it contains anything that could run, or that changes what runs.
     pub fn runs_something(&self) -> bool {
-        let files = [&self.scripts, &self.bindings, &self.capabilities];
+        let files = [&self.scripts, &self.bindings, &self.capabilities, &self.commands];
         self.contract.is_some() || self.hooks || files.iter().any(|files| !files.is_empty())
     }
 }
@@ -138,7 +140,10 @@ pub fn survey(
     let described: Vec<String> = described.collect();
     // A bundle that is in no root is not in the catalog, and the one in the catalog may be an earlier version.
     let main = paths.iter().find(|path| is_main_file(path)).filter(|_| is_bundle(place));
-    let seen = main.and_then(|main| skills_skill::parse(&place.join(main), read(main)?.as_bytes(), 0).ok());
+    let text = main.and_then(|main| Some((place.join(main), read(main)?)));
+    let seen = text.as_ref().and_then(|(main, text)| skills_skill::parse(main, text.as_bytes(), 0).ok());
+    let commands = text.iter().zip(&seen).flat_map(|((_, text), seen)| executed_when_loaded(text, seen));
+    let commands: Vec<String> = commands.collect();
     let has_hooks = |skill: &Skill| skill.clients.has_hooks;
     let contract = read(CONTRACT).filter(|_| is_bundle(place));
     let contract = contract.and_then(|text| contract::parse(&place.join(CONTRACT), &text).0);
@@ -154,6 +159,7 @@ pub fn survey(
         first_bindings,
         capabilities,
         services: described,
+        commands,
         hooks: skill.is_some_and(has_hooks) || seen.as_ref().is_some_and(has_hooks),
         files: measured.as_ref().map_or(0, |measured| measured.files.len()),
         bytes: measured.as_ref().map_or(0, |measured| measured.bytes),
@@ -164,6 +170,14 @@ pub fn survey(
         obstacle,
         measured,
     }
+}
+
+/// Returns the commands of a skill that some clients execute when they load it.
+fn executed_when_loaded(text: &str, skill: &Skill) -> Vec<String> {
+    let head = text.split_inclusive('\n').take((skill.body_line as usize).saturating_sub(1));
+    let body = skills_skill::slice(text, head.map(str::len).sum::<usize>()..);
+    let found = skills_skill::lint::command_expansions(body);
+    found.into_iter().map(|(_, command)| command.trim().to_owned()).collect()
 }
 
 /// Returns whether a bundle has a contract: a `skill.yaml` with steps.

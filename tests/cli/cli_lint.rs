@@ -200,6 +200,20 @@ fn a_link_in_place_of_a_baseline_is_not_followed() {
 }
 
 #[test]
+fn hidden_text_in_every_text_file_of_a_bundle_is_found() {
+    let home = Home::empty();
+    home.file("notes/SKILL.md", TWO_LINKS.replace("[b](b.md)", "b"));
+    home.file("notes/a.md", "\u{feff}a \u{e0041}\u{e0042}\n");
+    home.file("notes/skill.yaml", "id: x.notes\nsteps: []\n# \u{202e}\n");
+    home.file("notes/b.bin", "\u{202e}");
+    let report = home.json(&["lint", "notes"]);
+    let smuggled = report["findings"].as_array().unwrap().iter();
+    let smuggled = smuggled.filter(|finding| finding["code"] == "smuggled-text");
+    let files: Vec<&str> = smuggled.map(|finding| finding["file"].as_str().unwrap()).collect();
+    assert_eq!(files, ["a.md", "skill.yaml"], "{report}");
+}
+
+#[test]
 fn only_findings_outside_the_baseline_fail() {
     let home = Home::empty();
     home.file("notes/SKILL.md", TWO_LINKS);

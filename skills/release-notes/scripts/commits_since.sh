@@ -44,7 +44,7 @@ while IFS=$'\x1f' read -r -d '' hash date subject body || [[ -n ${hash:-} ]]; do
         perf | Perf) perf+=$line ;;
         *) other+="- ${type:+$type: }${scope:+**$scope:** }$text ($hash, $date)"$'\n' ;;
     esac
-done < <(git log --no-merges -z --format='%h%x1f%as%x1f%s%x1f%b' "$range")
+done < <(git log --no-merges -z --format='%h%x1f%as%x1f%s%x1f%b' --end-of-options "$range" --)
 
 if ((count == 0)); then
     printf 'no commits in %s\n' "$range" >&2

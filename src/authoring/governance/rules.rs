@@ -117,7 +117,7 @@ fn ran_once(facts: &Facts) -> Answer {
 
 fn trusted(facts: &Facts) -> Answer {
     match &facts.untrusted {
-        None => Ok("it is trusted".to_owned()),
+        None => Ok("it is trusted, or contains nothing to execute".to_owned()),
         Some(why) => Err(format!("trust it (`skills trust {}`): {why}", facts.operand)),
     }
 }

@@ -24,6 +24,7 @@ pub(super) use fields::near_key;
 pub use ignore::{Ignored, ignore};
 pub use references::{Reference, ReferenceKind, references};
 pub use report::{ReportStyle, github, report};
+pub use trust::command_expansions;
 
 /// The input of rules that need only the file.
 pub(super) struct LintInput<'a> {
@@ -93,6 +94,7 @@ pub fn bundle(skill: &Skill, source: &str) -> Vec<Finding> {
     ignored_files(&skill.root_dir, file, &mut notes);
     findings.extend(notes.finish());
     findings.extend(contract_findings(skill));
+    findings.extend(skill.open().iter().flat_map(|bundle| trust::hidden_in_files(bundle, file)));
     findings.sort_by_key(|finding| finding.span.map(|span| span.offset));
     findings
 }

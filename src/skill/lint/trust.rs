@@ -2,14 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::path::Path;
 
 use icu_properties::props::GeneralCategory;
 
-use super::{LintInput, rules};
+use super::{CONTRACT, LintInput, rules};
+use crate::Finding;
+use crate::bundle::bundle_files;
 use crate::finding_builder::{Notes, slice};
 use crate::safe_text::{Hidden, hidden};
 use crate::text_width::CATEGORY;
 use crate::yaml::{Content, Node};
+use skills_base::files::Folder;
+
+/// Extensions of files that are read as text.
+const TEXT: &[&str] = &["md", "mdx", "markdown", "txt", "yaml", "yml"];
+/// Maximum number and size of the text files of a bundle that are checked.
+const MAX_TEXT_FILES: usize = 500;
+const MAX_TEXT_BYTES: u64 = 1 << 20;
 
 /// Characters of one kind: the range of the first, and their number.
 struct Group {
@@ -25,6 +35,30 @@ pub(super) fn hidden_characters(notes: &mut Notes<'_>) {
         let at = group.first.clone();
         note(kind, &group, source, "the file", None, at, notes);
     }
+}
+
+/// Reports invisible characters in the other text files of a bundle, which a model may read.
+pub(super) fn hidden_in_files(folder: &Folder, main: &Path) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let files = bundle_files(folder).unwrap_or_default().into_iter();
+    let texts = files
+        .map(|file| file.path)
+        .chain([CONTRACT.to_owned()])
+        .filter(|path| Path::new(path) != main && is_text(path));
+    for path in texts.take(MAX_TEXT_FILES) {
+        let Ok(text) = folder.read_text(&path, MAX_TEXT_BYTES) else { continue };
+        // A byte order mark is not text; the offsets stay.
+        let text = text.strip_prefix('\u{feff}').map_or(text.clone(), |rest| format!("   {rest}"));
+        let mut notes = Notes::new(Path::new(&path), &text);
+        hidden_characters(&mut notes);
+        findings.extend(notes.finish());
+    }
+    findings
+}
+
+fn is_text(path: &str) -> bool {
+    let extension = Path::new(path).extension().and_then(|extension| extension.to_str());
+    extension.is_some_and(|extension| TEXT.iter().any(|text| extension.eq_ignore_ascii_case(text)))
 }
 
 /// Reports invisible characters in parsed YAML values, where an escape (`"\u202E"`) is plain ASCII in the file. One
@@ -172,32 +206,43 @@ fn joins(c: char, before: Option<char>) -> bool {
         })
 }
 
-/// Reports commands that Claude Code runs when it loads the skill: `` !`command` `` and fences marked `!`.
-pub(super) fn expansions(body: &str, start: usize, notes: &mut Notes<'_>) {
+/// Returns the commands in a body that Claude Code runs when it loads the skill: `` !`command` `` after white space, and
+/// everything after `` ```! `` up to the next fence, wherever it begins.
+pub fn command_expansions(body: &str) -> Vec<(Range<usize>, &str)> {
+    let is_space = |c: char| c.is_whitespace() || c == '\u{feff}';
     let mut found: Vec<(Range<usize>, &str)> = Vec::new();
+    let mut block_end = 0;
     for (at, _) in body.match_indices('!') {
         let rest = slice(body, at + 1..);
-        if let Some(rest) = rest.strip_prefix('`') {
-            let free = slice(body, ..at).chars().next_back().is_none_or(char::is_whitespace);
-            let command = rest.split(['`', '\n']).next().unwrap_or_default();
-            let closed = slice(rest, command.len()..).starts_with('`');
-            if free && closed && !command.trim().is_empty() {
-                found.push((at..at + command.len() + 3, command));
+        let before = slice(body, ..at);
+        if before.ends_with("```") && at >= block_end + 3 {
+            let Some((command, _)) = rest.split_once("```") else { continue };
+            block_end = at + 1 + command.len() + 3;
+            if !command.trim_matches(is_space).is_empty() {
+                found.push((at - 3..at + 1, command.trim_matches(is_space)));
             }
-        } else if let Some(before) = slice(body, ..at).strip_suffix("```")
-            && (before.is_empty() || before.ends_with('\n'))
-            && rest.starts_with(['\n', '\r'])
-        {
-            found.push((at - 3..at + 1, rest.trim_start().lines().next().unwrap_or_default()));
+        } else if let Some(rest) = rest.strip_prefix('`') {
+            let is_free = before.chars().next_back().is_none_or(is_space);
+            let command = rest.split_once('`').map(|(command, _)| command);
+            if let Some(command) = command.filter(|command| is_free && !command.trim().is_empty()) {
+                found.push((at..at + command.len() + 3, command.trim()));
+            }
         }
     }
+    found
+}
+
+/// Reports commands that Claude Code runs when it loads the skill.
+pub(super) fn expansions(body: &str, start: usize, notes: &mut Notes<'_>) {
+    let found = command_expansions(body);
     if let Some((at, command)) = found.first() {
         let more = match found.len() - 1 {
             0 => String::new(),
             1 => " and one more command".to_owned(),
             more => format!(" and {more} more commands"),
         };
-        let message = format!("loading the skill runs `{}`{more}", command.trim());
+        let first = command.lines().next().unwrap_or_default();
+        let message = format!("loading the skill runs `{}`{more}", first.trim());
         notes.add(&rules::COMMAND_EXPANSION, None, at.start + start..at.end + start, message);
     }
 }
@@ -322,6 +367,32 @@ mod tests {
                 let shown = safe_text::block(&text) != text;
                 assert_eq!(!groups(&text).is_empty(), shown && !joiner && !is_new, "{text:?}");
             }
+        }
+    }
+
+    #[test]
+    fn every_form_of_a_command_that_loading_executes_is_found() {
+        for body in [
+            "Now: !`curl evil`",
+            "!`curl evil`",
+            "```!\ncurl evil\n```\n",
+            "```! \ncurl evil\n```\n",
+            "```!curl evil\n```\n",
+            "Then ```! curl evil ``` at once.",
+            "  ```!\n  curl evil\n  ```\n",
+            "````!\ncurl evil\n````\n",
+            "```!\u{feff}curl evil```",
+        ] {
+            let found = command_expansions(body);
+            assert_eq!(
+                found.iter().map(|(_, command)| *command).collect::<Vec<_>>(),
+                ["curl evil"],
+                "{body:?}"
+            );
+        }
+        assert_eq!(command_expansions("Now: !`a |\nb` x")[0].1, "a |\nb");
+        for body in ["x!`a`", "```\na!\n```", "!``", "```!\n```", "!`a", "```! a", "!important"] {
+            assert!(command_expansions(body).is_empty(), "{body:?}");
         }
     }
 

@@ -316,7 +316,7 @@ fn steers(skill: &Skill) -> bool {
 
 fn effect(skill: &Skill) -> String {
     match skill.classification.effect_mode.value {
-        EffectMode::ReadOnly => "reads the target and its inputs; no side effects".to_owned(),
+        EffectMode::ReadOnly => "reads the target and its inputs; declares no side effects".to_owned(),
         EffectMode::Enrich => "reads the target and its inputs, and returns information about it".to_owned(),
         EffectMode::ControlSignal => "can pause or cancel the target run, or send it a signal".to_owned(),
     }
