@@ -13,6 +13,7 @@ use skills_base::number::counted;
 use skills_registry::trust::{BundleDigest, TrustError, is_bundle};
 use skills_registry::{Trust, TrustState};
 use skills_skill::contract::{self, Binding, Endpoint, Protocol, Service, ServiceTarget, StepAction};
+use skills_skill::lint::executed_on_load;
 use skills_skill::{Digest, Skill, SkillId, is_main_file};
 
 /// File name of a contract.
@@ -46,7 +47,7 @@ pub struct TrustSubject {
     pub capabilities: Vec<String>,
     /// Services in a line each: file, id, address.
     pub services: Vec<String>,
-    /// Commands in the instructions that some clients execute automatically when they load the skill.
+    /// What some clients execute automatically when they load the skill, a line each.
     pub commands: Vec<String>,
     /// Whether the frontmatter has hooks, which some clients execute automatically.
     pub hooks: bool,
@@ -142,8 +143,7 @@ pub fn survey(
     let main = paths.iter().find(|path| is_main_file(path)).filter(|_| is_bundle(place));
     let text = main.and_then(|main| Some((place.join(main), read(main)?)));
     let seen = text.as_ref().and_then(|(main, text)| skills_skill::parse(main, text.as_bytes(), 0).ok());
-    let commands = text.iter().zip(&seen).flat_map(|((_, text), seen)| executed_when_loaded(text, seen));
-    let commands: Vec<String> = commands.collect();
+    let commands = text.iter().flat_map(|(_, text)| executed_on_load(text)).collect();
     let has_hooks = |skill: &Skill| skill.clients.has_hooks;
     let contract = read(CONTRACT).filter(|_| is_bundle(place));
     let contract = contract.and_then(|text| contract::parse(&place.join(CONTRACT), &text).0);
@@ -170,14 +170,6 @@ pub fn survey(
         obstacle,
         measured,
     }
-}
-
-/// Returns the commands of a skill that some clients execute when they load it.
-fn executed_when_loaded(text: &str, skill: &Skill) -> Vec<String> {
-    let head = text.split_inclusive('\n').take((skill.body_line as usize).saturating_sub(1));
-    let body = skills_skill::slice(text, head.map(str::len).sum::<usize>()..);
-    let found = skills_skill::lint::command_expansions(body);
-    found.into_iter().map(|(_, command)| command.trim().to_owned()).collect()
 }
 
 /// Returns whether a bundle has a contract: a `skill.yaml` with steps.

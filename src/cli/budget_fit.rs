@@ -144,7 +144,7 @@ fn client(out: &mut String, client: &FittedClient, is_applicable: bool, plain: b
     );
     for query in client.lost.iter().take(MAX_LISTED) {
         let lost = TextStyle::Bad.paint("lost", look.color);
-        let _ = writeln!(out, "            {lost} {}", safe_text::line(query));
+        let _ = writeln!(out, "          {lost} {}", safe_text::line(query));
     }
     let levels: Vec<String> =
         client.levels.iter().map(|(level, skills)| format!("{skills} {}", label(*level))).collect();

@@ -29,7 +29,8 @@ fn make(cx: &mut Context, args: &NewKeyArgs) -> Result<Exit, Failure> {
         cx.out.line(&key)?;
         cx.reporter()
             .print_line("The key above is shown only once. Add this line to the keys file, under `keys:`:");
-        cx.reporter().print_line(&format!("  {}", stored.line()));
+        let reporter = &mut cx.reporter();
+        reporter.print_line(&reporter.look.unbroken_row("  ", &stored.line()));
     }
     Ok(Exit::Success)
 }

@@ -12,7 +12,7 @@ use skills_api::{
     Code, CoreParts, Error, LintBaseline, LintFinding, LintJob, LintReport, LintRule, LintStyle, RuleCount,
     lint_rules, lint_sarif, lint_text,
 };
-use skills_base::private_files;
+use skills_base::files;
 use skills_config::shown;
 use skills_skill::{Severity, safe_text};
 
@@ -97,8 +97,7 @@ fn fails(report: &LintReport, deny: Deny) -> bool {
 fn write_baseline(report: &LintReport, file: &Path, folder: &Path) -> Result<(), Failure> {
     let json = serde_json::to_string_pretty(&LintBaseline::of(report, folder));
     let json = json.map_err(|error| Failure::usage(error.to_string()))?;
-    // A link in a repository of others is replaced, not followed.
-    private_files::replace(file, format!("{json}\n").as_bytes())
+    files::replace_shared(file, format!("{json}\n").as_bytes())
         .map_err(|error| Failure::written_file(file, &error))
 }
 

@@ -14,6 +14,10 @@ pub fn run(cx: &mut Context, args: &ManArgs) -> Result<Exit, Failure> {
             fs::create_dir_all(dir).map_err(|e| Failure::written_file(dir, &e))?;
             for (name, page) in pages()? {
                 let path = dir.join(name);
+                // A link is replaced, not followed.
+                if path.is_symlink() {
+                    fs::remove_file(&path).map_err(|e| Failure::written_file(&path, &e))?;
+                }
                 fs::write(&path, page).map_err(|e| Failure::written_file(&path, &e))?;
                 cx.out.line(path.display().to_string())?;
             }

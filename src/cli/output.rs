@@ -124,16 +124,8 @@ impl TerminalCaps {
 
     /// Breaks a message like [`Self::rows`], except for commands in backticks that fit a row, so that they can be copied.
     pub fn message_rows(self, head: &str, rest: &str, text: &str) -> Vec<String> {
-        let width = self.screen_width().saturating_sub(cells(rest));
-        let parts: Vec<String> = text
-            .split('`')
-            .map(|part| {
-                // The command may be in parentheses and followed by a punctuation mark.
-                let is_command = part.starts_with("skills ") && cells(part) + cells("(``),") <= width;
-                if is_command { part.replace(' ', JOINING_SPACE) } else { part.to_owned() }
-            })
-            .collect();
-        let rows = self.rows(head, rest, &parts.join("`"));
+        let text = joined_commands(text, self.screen_width().saturating_sub(cells(rest)));
+        let rows = self.rows(head, rest, &text);
         rows.into_iter().map(|row| row.replace(JOINING_SPACE, " ")).collect()
     }
 
@@ -154,18 +146,29 @@ impl TerminalCaps {
             if cells(&plain) <= width {
                 return row.to_owned();
             }
-            let broken = self.message_rows("", HANGING, plain.trim_end()).join("\n");
+            let broken = self.hanging_rows(plain.trim_end()).join("\n");
             if line.len() < row.len() { broken + "\n" } else { broken }
         });
         Cow::Owned(rows.collect())
     }
 
+    /// Breaks a row that is wider than the terminal: only further lines are indented.
+    fn hanging_rows(self, row: &str) -> Vec<String> {
+        let row = joined_commands(row, self.screen_width().saturating_sub(cells(HANGING)));
+        let first = broken(&row, self.screen_width()).swap_remove(0);
+        let rest = self.rows(HANGING, HANGING, row[first.len()..].trim_start());
+        let rows = std::iter::once(first).chain(rest);
+        rows.map(|row| row.replace(JOINING_SPACE, " ")).collect()
+    }
+
     /// Returns a row with a command, which is not broken, so that it can be copied, unless spaces in an argument could fill
     /// the row.
     pub fn command_row(self, head: &str, command: &str) -> String {
-        let has_spaces =
-            command.split('\'').skip(1).step_by(2).any(|quoted| quoted.contains(char::is_whitespace));
-        if has_spaces { format!("{head}{command}") } else { self.unbroken_row(head, command) }
+        if has_spaced_argument(command) {
+            format!("{head}{command}")
+        } else {
+            self.unbroken_row(head, command)
+        }
     }
 
     /// Returns a row that is not broken, because only the user's own words can fill it.
@@ -198,6 +201,40 @@ impl TerminalCaps {
         // Widths beyond 16 bits cannot be formatted.
         longest.max(least).min(if self.is_bounded() { most.max(least) } else { usize::from(u16::MAX) })
     }
+}
+
+/// Replaces the spaces in commands in backticks that fit a row.
+fn joined_commands(text: &str, width: usize) -> String {
+    let parts: Vec<String> = text
+        .split('`')
+        .map(|part| {
+            // The command may be in parentheses and followed by a punctuation mark.
+            let is_command = part.starts_with("skills ") && cells(part) + cells("(``),") <= width;
+            if is_command { part.replace(' ', JOINING_SPACE) } else { part.to_owned() }
+        })
+        .collect();
+    parts.join("`")
+}
+
+/// Returns whether a quoted argument of a command contains white space.
+fn has_spaced_argument(command: &str) -> bool {
+    let mut chars = command.chars();
+    // Whether the quotation has escape sequences: `$'…'`.
+    let mut quotation = None;
+    let mut before = ' ';
+    while let Some(c) = chars.next() {
+        match quotation {
+            None if c == '\'' => quotation = Some(before == '$'),
+            None | Some(true) if c == '\\' => {
+                chars.next();
+            }
+            Some(_) if c == '\'' => quotation = None,
+            Some(_) if c.is_whitespace() => return true,
+            _ => {}
+        }
+        before = c;
+    }
+    false
 }
 
 /// Removes the styles of this program and the hyperlinks.
@@ -608,8 +645,16 @@ mod tests {
         assert_eq!(rows[0], "wire-a");
         assert_eq!(rows[rows.len() - 2..], ["  short", &format!("  next: {}", "x".repeat(60))]);
         // A command whose argument could fill the row is broken, and nothing is in a pipe.
-        let command = format!("skills why 'a{}b'", " ".repeat(60));
-        assert!(screen.fitted(&screen.command_row("", &command)).lines().count() > 1);
+        let spaces = " ".repeat(60);
+        for argument in
+            [format!("'a{spaces}b'"), format!("'it'\\''s{spaces}b'\\'''"), format!("$'it\\'s{spaces}b'")]
+        {
+            let row = screen.command_row("", &format!("skills why {argument}"));
+            assert!(screen.fitted(&row).lines().count() > 1, "{argument}");
+        }
+        let quoted = screen.command_row("", &format!("skills why 'it'\\''s{}' b c", "x".repeat(60)));
+        assert_eq!(screen.fitted(&quoted).lines().count(), 1);
+        let command = format!("skills why 'a{spaces}b'");
         let pipe = TerminalCaps { terminal: false, ..screen };
         assert_eq!(pipe.fitted(&pipe.command_row("", &command)), command);
         assert_eq!(screen.labeled().fitted(&text), text.replace(UNBROKEN, ""));

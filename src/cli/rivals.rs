@@ -8,7 +8,7 @@ use super::args::{CollisionsArgs, FailOn, RivalsArgs};
 use super::failure::{Exit, Failure};
 use super::output::{HANGING, TerminalCaps, TextStyle, counted, cut, push_painted, push_row};
 use skills_api::{CollisionBaseline, CollisionFilter, CollisionReport, CoreParts, SkillRivals};
-use skills_base::private_files;
+use skills_base::files;
 use skills_discovery::{
     AdviceKind, Cluster, Collision, CollisionMap, GroupKind, PairAdvice, PairReport, PairSide, ProbedClause,
     SimilarGroup,
@@ -78,8 +78,7 @@ pub async fn collisions(cx: &mut Context, args: &CollisionsArgs) -> Result<Exit,
 fn write_baseline(map: &CollisionMap, file: &Path) -> Result<(), Failure> {
     let json = serde_json::to_string_pretty(&CollisionBaseline::of(map));
     let json = json.map_err(|error| Failure::usage(error.to_string()))?;
-    // A link in a repository of others is replaced, not followed.
-    private_files::replace(file, format!("{json}\n").as_bytes())
+    files::replace_shared(file, format!("{json}\n").as_bytes())
         .map_err(|error| Failure::written_file(file, &error))
 }
 

@@ -170,11 +170,6 @@ fn render(cx: &Context, subjects: &[TrustSubject]) -> (String, usize) {
         let hooks =
             subject.hooks.then(|| "in the frontmatter; some clients execute them automatically".to_owned());
         let hooks: Vec<String> = hooks.into_iter().collect();
-        let commands: Vec<String> = subject
-            .commands
-            .iter()
-            .map(|command| format!("`{command}`; Claude Code executes it when it loads the skill"))
-            .collect();
         let changed: &[String] = if let TrustState::Changed { files } = &subject.state { files } else { &[] };
         let most = MAX_SHOWN_LINES;
         let parts: [(&str, &[String], usize); 8] = [
@@ -183,7 +178,7 @@ fn render(cx: &Context, subjects: &[TrustSubject]) -> (String, usize) {
             ("contract", &contract, most),
             ("scripts", &subject.scripts, most),
             ("services", &subject.services, most),
-            ("commands", &commands, most),
+            ("commands", &subject.commands, most),
             ("hooks", &hooks, most),
             ("changed", changed, most),
         ];

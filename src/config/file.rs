@@ -47,7 +47,7 @@ pub(super) struct Layer {
     pub runs: Option<RunsLayer>,
     pub retention: Option<Spanned<RetentionLayer>>,
     pub reduced_motion: Option<bool>,
-    pub plain: Option<bool>,
+    pub plain: Option<Spanned<bool>>,
     pub hyperlinks: Option<bool>,
     pub progress: Option<bool>,
 }
@@ -133,7 +133,7 @@ pub(super) const ALLOWED: [(&str, &str); 30] = [
         "a map of `completed`, `failed`, `canceled` and `sessions` to durations such as 30d, in your own config.yaml only",
     ),
     ("reduced_motion", "`true` or `false`"),
-    ("plain", "`true` or `false`"),
+    ("plain", "`true` or `false`, in your own config.yaml only"),
     ("hyperlinks", "`true` or `false`"),
     ("progress", "`true` or `false`"),
 ];

@@ -373,7 +373,10 @@ impl Config {
         set(&mut self.policy, layer.policy);
         set(&mut self.with_body, layer.with_body);
         set(&mut self.reduced_motion, layer.reduced_motion);
-        set(&mut self.plain, layer.plain);
+        if let Some(plain) = layer.plain {
+            file.ensure_own(plain.referenced, "`plain`", "choose how its texts are shown")?;
+            self.plain = plain.value;
+        }
         set(&mut self.terminal.hyperlinks, layer.hyperlinks);
         set(&mut self.terminal.progress, layer.progress);
         self.limit = layer.limit.map(|limit| limit.value).or(self.limit);

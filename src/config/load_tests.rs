@@ -214,7 +214,7 @@ fn a_project_loosens_nothing_that_the_user_set() {
         ("runs", "runs: {expires_in: 30m, columns: [state], sort: since, views: {a: b}}", None),
         ("retention", "retention: {failed: 1d}", Some("`retention`")),
         ("reduced_motion", "reduced_motion: true", None),
-        ("plain", "plain: true", None),
+        ("plain", "plain: true", Some("`plain`")),
         ("hyperlinks", "hyperlinks: false", None),
         ("progress", "progress: false", None),
         ("conformance", "conformance: strict", None),

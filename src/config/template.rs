@@ -5,7 +5,7 @@ pub const TEMPLATE: &str = "\
 # Settings of Skill Workbench. Remove '#: ' before a line to activate it.
 # A project may have a .skill-workbench.yaml with the same keys in its repository, except those that only
 # your own file may set: editor, trust, policy_file, services, bindings, audit, scripts, notify, connect, api_key_file,
-# store, store_mode, retention.
+# store, store_mode, retention, plain.
 
 # Folders with skills, searched before those of known clients. Paths are relative to this file.
 #: roots:

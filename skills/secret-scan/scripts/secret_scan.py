@@ -15,7 +15,7 @@ RULES = [
     ("cloud-access-key", re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b")),
     ("forge-token", re.compile(r"\b(?:gh[opsr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}|glpat-[A-Za-z0-9_-]{20,})")),
     ("chat-token", re.compile(r"\bxox[abeprs]-[A-Za-z0-9-]{20,}")),
-    ("web-token", re.compile(r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}")),
+    ("web-token", re.compile(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}")),
     ("url-password", re.compile(r"\b[a-z][a-z0-9+.-]{0,30}://[^\s:/@]+:(?P<value>[^\s/@]{4,})@[\w.-]+")),
     ("assigned-secret", re.compile(
         r"(?i)(?:password|passwd|secret|token|api[_-]?key)[\"']?\s*[:=]\s*[\"'](?P<value>[^\"'\s]{12,})[\"']")),

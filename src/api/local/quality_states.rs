@@ -198,7 +198,12 @@ impl EvidenceContext {
             }
             TrustState::Untrusted => "not trusted".to_owned(),
         };
-        trust::survey(&self.trust, &skill.root_dir, Some(skill), None).runs_something().then_some(why)
+        let subject = trust::survey(&self.trust, &skill.root_dir, Some(skill), None);
+        match &subject.obstacle {
+            // What it executes cannot be determined.
+            Some(obstacle) => Some(format!("{why}: {obstacle}")),
+            None => subject.runs_something().then_some(why),
+        }
     }
 }
 

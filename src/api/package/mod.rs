@@ -170,7 +170,8 @@ fn runs(place: &std::path::Path, skill: Option<&skills_skill::Skill>) -> Vec<Str
     let scripts = subject.scripts.into_iter().map(|path| format!("script {path}"));
     let bindings = subject.bindings.into_iter().map(|line| format!("binding {line}"));
     let services = subject.services.into_iter().map(|line| format!("service {line}"));
-    capabilities.chain(contract).chain(scripts).chain(bindings).chain(services).chain(hooks).collect()
+    let files = capabilities.chain(contract).chain(scripts).chain(bindings).chain(services);
+    files.chain(subject.commands).chain(hooks).collect()
 }
 
 #[cfg(all(test, unix))]

@@ -89,21 +89,23 @@ impl LaunchSender {
     pub async fn attachment_previewed(&self, mut request: AttachRequest) -> Result<AttachPreview, Error> {
         let file = match own_file(&request).await {
             Ok(file) => file,
-            // The service makes the first three checks; a problem with the local file is reported after theirs.
+            // The service makes the first three checks; a problem with the local file is reported after theirs. Its path
+            // is not sent.
             Err(error) => {
-                let preview: AttachPreview = self.preview_of(&request).await?;
+                let preview = self.preview_of(&request, "").await?;
                 return Ok(without_target(preview, &request, error));
             }
         };
-        let Some(file) = file else { return self.preview_of(&request).await };
+        let Some(file) = file else { return self.preview_of(&request, &request.target_ref).await };
         let target =
             std::mem::replace(&mut request.target_ref, format!("artifact:{}", Digest::of(&file.content)));
-        let preview = self.preview_of(&request).await?;
+        let preview = self.preview_of(&request, &request.target_ref).await?;
         Ok(with_own_file(preview, &file, &target, &request.target_ref))
     }
 
-    async fn preview_of(&self, request: &AttachRequest) -> Result<AttachPreview, Error> {
-        let fields = self.attachment(request, &request.options);
+    async fn preview_of(&self, request: &AttachRequest, target_ref: &str) -> Result<AttachPreview, Error> {
+        let mut fields = self.attachment(request, &request.options);
+        fields.insert("target_ref".to_owned(), target_ref.into());
         let mut preview: AttachPreview = self.inner.ask("skill.attach_preview", fields).await?;
         let notes = preview.checks.iter_mut().map(|check| &mut check.note);
         for text in notes.chain(preview.reason.iter_mut().flat_map(|reason| &mut reason.allowed)) {
@@ -248,7 +250,7 @@ mod tests {
     #[test]
     fn nothing_about_an_uploaded_file_is_taken_from_the_service() {
         let preview = json!({
-            "checks": [{"check": "contract", "holds": true, "note": "1.0.0"}],
+            "checks": [{"check": "exists", "holds": true, "note": "1.0.0"}],
             "reason": null, "target_label": "stored by kim", "content": {"text": "item,amount"}, "content_bytes": 19,
             "input_problems": [], "effect_mode": null, "may_do": [], "cli": "", "curl": "",
         });

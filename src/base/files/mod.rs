@@ -30,7 +30,7 @@ pub use folder::{
 };
 pub use real_path::canonicalize;
 pub use refusal::OpenError;
-pub use regular::{open_regular, read_regular, read_regular_text};
+pub use regular::{open_regular, read_regular, read_regular_text, replace_shared};
 pub use stamp::{FileIdentity, FileStamp};
 
 /// Returns the reason of an error of the system as part of a sentence, without its number: `no such file or directory`.

@@ -5,8 +5,31 @@
 //! moment.
 
 use std::fs::{File, Metadata, OpenOptions};
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::Path;
+
+/// Replaces a file that others may read, or creates it. A link is replaced, not followed: a repository may contain one. The
+/// permissions of an existing file stay; a device, such as `/dev/stdout`, is written.
+///
+/// # Errors
+/// Returns an error of the system; the file is then unchanged.
+pub fn replace_shared(path: &Path, content: &[u8]) -> io::Result<()> {
+    let found = path.symlink_metadata().ok();
+    if found.as_ref().is_some_and(|found| !found.is_file() && !found.is_symlink()) {
+        return OpenOptions::new().write(true).open(path)?.write_all(content);
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut options = tempfile::Builder::new();
+    #[cfg(unix)]
+    options.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut draft = options.tempfile_in(folder)?;
+    draft.write_all(content)?;
+    if let Some(found) = found.filter(Metadata::is_file) {
+        draft.as_file().set_permissions(found.permissions())?;
+    }
+    draft.as_file().sync_all()?;
+    draft.persist(path).map(drop).map_err(|error| error.error)
+}
 
 /// Opens a regular file, following links, without ever blocking.
 ///

@@ -220,6 +220,6 @@ mod tests {
         let content = Some(serde_json::Value::from("a"));
         let preview = AttachPreview { target_label: label, content, content_bytes: Some(90), ..preview };
         let text = render(&preview, true, look);
-        assert!(text.contains("\ntarget    file f.txt, 6 B\ncontent   90 B as JSON\n"), "{text}");
+        assert!(text.contains("\ntarget     file f.txt, 6 B\ncontent    90 B as JSON\n"), "{text}");
     }
 }

@@ -185,6 +185,7 @@ mod tests {
         let obstacle = Some(format!("not you{pad}  show:    skills runs approve"));
         let completion = Completion { run, left: false, obstacle };
         let text = ending(&completion, &caller(&[]), false, false, screen);
+        let text = screen.fitted(&text);
         let begin = |begin: &str| text.lines().filter(|row| row.starts_with(begin)).count();
         assert_eq!((begin("✓"), begin("✗"), begin("  show:")), (0, 1, 1), "{text}");
     }

@@ -315,7 +315,7 @@ impl Page {
     fn steps(&self, out: &mut String, detail: &RunDetail) {
         let look = self.look;
         let name = |step: &skills_api::StepView| {
-            format!("{}{}", "  ".repeat(step.depth as usize), safe_text::line(&step.step))
+            format!("{}{}", "  ".repeat(step.depth.min(12) as usize), safe_text::line(&step.step))
         };
         let width = detail.steps.iter().map(|step| cells(&name(step))).max().unwrap_or(8).clamp(8, 28);
         let available = look.text_width(usize::MAX).saturating_sub(4 + width + 2 + 10 + 2).max(12);

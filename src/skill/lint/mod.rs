@@ -24,7 +24,7 @@ pub(super) use fields::near_key;
 pub use ignore::{Ignored, ignore};
 pub use references::{Reference, ReferenceKind, references};
 pub use report::{ReportStyle, github, report};
-pub use trust::command_expansions;
+pub use trust::executed_on_load;
 
 /// The input of rules that need only the file.
 pub(super) struct LintInput<'a> {
@@ -55,7 +55,7 @@ pub(super) fn check(subject: &LintInput<'_>, body: Range<usize>, notes: &mut Not
     fields::name(subject, notes);
     check_shared(subject, notes);
     size::estimated(slice(notes.source, body.clone()), body.start, notes);
-    trust::expansions(slice(notes.source, body.clone()), body.start, notes);
+    trust::expansions(body.start, notes);
 }
 
 /// Checks the same rules for a lone `skill.yaml`.

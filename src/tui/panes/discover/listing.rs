@@ -92,9 +92,12 @@ impl Listing {
         self.first.as_ref()
     }
 
-    /// Returns the number of results.
+    /// Returns the number of results: at most that of a large catalog, whatever a service states.
     pub fn total(&self) -> usize {
-        self.first.as_ref().map_or(0, |first| first.results.len() + first.below_limit)
+        const LARGEST: usize = 1_000_000;
+        self.first
+            .as_ref()
+            .map_or(0, |first| first.results.len().saturating_add(first.below_limit).min(LARGEST))
     }
 
     /// Returns a result if its page is loaded.

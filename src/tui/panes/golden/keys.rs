@@ -162,7 +162,7 @@ impl Pane for Golden {
             }
             Action::RemoveQuery => return self.remove(was_removing),
             Action::ImportGolden => vec![ask(PromptKind::Import)],
-            Action::Copy => vec![Effect::Copy(self.list.result()?.query.query.clone(), "query".to_owned())],
+            Action::Copy => vec![Effect::copy_line(&self.list.result()?.query.query, "query")],
             Action::Edit => {
                 let file = self.list.file_of_query().ok()?.file.clone();
                 vec![Effect::Edit(file, 1)]
