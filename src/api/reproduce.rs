@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::AttachRequest;
+use crate::local_files::{LocalFile, stored_name};
 use skills_config::{arguments, option, quoted};
 
 /// The address at which `skills serve` listens unless it is given another.
@@ -27,6 +28,19 @@ pub fn curl(address: &str, skill: &str, request: &AttachRequest) -> String {
         "curl -X POST {} -H 'content-type: application/json' -d {}",
         quoted(&format!("{address}/v1/skills/{}/attach", percent(skill))),
         quoted(&Value::Object(body).to_string())
+    )
+}
+
+/// Returns the request that stores a local file, which an attachment names by its digest.
+pub(crate) fn upload(address: &str, file: &LocalFile) -> String {
+    let name = Value::from(stored_name(&file.path));
+    let start = format!("{{\"name\":{name},\"encoding\":\"base64\",\"content\":\"");
+    format!(
+        "curl -X POST {} -H 'content-type: application/json' -d {}\"$(base64 < {} | tr -d '\\n')\"{}",
+        quoted(&format!("{address}/v1/artifacts")),
+        quoted(&start),
+        quoted(&file.path.display().to_string()),
+        quoted("\"}")
     )
 }
 

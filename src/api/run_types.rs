@@ -523,6 +523,9 @@ pub enum AttachCheck {
     Target,
 }
 
+/// The note of a check after a failed one.
+pub(crate) const SKIPPED: &str = "skipped: an earlier check failed";
+
 /// Result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AttachCheckResult {

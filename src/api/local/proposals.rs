@@ -650,7 +650,7 @@ impl Evaluator {
             push(
                 ProposalCheckKind::Unchanged,
                 CheckResult::Fail,
-                "the skill is no longer in any root".to_owned(),
+                "the skill is not in any loaded root".to_owned(),
             );
             return checks;
         };

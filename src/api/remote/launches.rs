@@ -11,6 +11,7 @@ use super::call::{Arguments, LONG_CALL_TIMEOUT, arguments, to_arguments};
 use super::transport::TransportError;
 use crate::local_files::{FILE_FORMS, LocalFile, STORED_FORMS, is_path, stored_name};
 use crate::operations::arguments::{ArtifactArguments, ContentEncoding};
+use crate::run_types::SKIPPED;
 use crate::{
     AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Attached, CapabilityRequest,
     Code, Error, ExecutionOptions, LaunchRequest, Launched, NewArtifact, StoredArtifact, content,
@@ -100,7 +101,12 @@ impl LaunchSender {
         let target =
             std::mem::replace(&mut request.target_ref, format!("artifact:{}", Digest::of(&file.content)));
         let preview = self.preview_of(&request, &request.target_ref).await?;
-        Ok(with_own_file(preview, &file, &target, &request.target_ref))
+        let mut preview = with_own_file(preview, &file, &target, &request.target_ref);
+        if preview.target_label.is_some() {
+            let upload = reproduce::upload(&self.inner.wire.address().at(""), &file);
+            preview.curl = format!("{upload} && {}", preview.curl);
+        }
+        Ok(preview)
     }
 
     async fn preview_of(&self, request: &AttachRequest, target_ref: &str) -> Result<AttachPreview, Error> {
@@ -170,13 +176,18 @@ fn with_own_file(
     preview.cli = preview.cli.replace(reference, &quoted(target));
     let label =
         format!("file {}, {} bytes, uploaded when it is attached", file.path.display(), file.content.len());
-    let of_target = |check: &AttachCheckResult| check.check == AttachCheck::Target;
-    // An earlier check failed.
-    let is_unchecked = preview.checks.iter().any(|check| of_target(check) && check.passed.is_none());
-    preview.checks.retain(|check| !of_target(check));
+    preview.checks.retain(|check| check.check != AttachCheck::Target);
+    if preview.checks.iter().any(|check| check.passed != Some(true)) {
+        preview.checks.push(AttachCheckResult {
+            check: AttachCheck::Target,
+            passed: None,
+            note: SKIPPED.to_owned(),
+        });
+        return AttachPreview { target_label: None, content: None, content_bytes: None, ..preview };
+    }
     preview.checks.push(AttachCheckResult {
         check: AttachCheck::Target,
-        passed: (!is_unchecked).then_some(true),
+        passed: Some(true),
         note: label.clone(),
     });
     if preview.reason.as_ref().is_some_and(|reason| reason.check == AttachCheck::Target) {

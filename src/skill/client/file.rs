@@ -49,6 +49,8 @@ pub struct SkillFile {
     pub fence_blanks: bool,
     /// Whether `---` is its first line, and another one closes it.
     pub fenced: bool,
+    /// Whether the first line begins a frontmatter.
+    pub opened: bool,
     pub defects: Vec<YamlDefect>,
     front: String,
     /// The YAML as written, if it is valid.
@@ -76,6 +78,7 @@ impl SkillFile {
             byte_order_mark: source.len() < text.len(),
             fence_blanks: opening && first.len() > 3,
             fenced,
+            opened: opening,
             defects: Vec::new(),
             front,
             strict: None,

@@ -182,7 +182,12 @@ impl Reader<'_> {
     fn frontmatter(&mut self) -> Result<bool, DropReason> {
         let (rules, file) = (&self.profile.file, self.file);
         if !file.fenced {
-            self.defect(&rules.no_frontmatter, "no frontmatter at the first line", UNFENCED)?;
+            let what = if file.opened {
+                "frontmatter that is not closed"
+            } else {
+                "no frontmatter at the first line"
+            };
+            self.defect(&rules.no_frontmatter, what, UNFENCED)?;
             return Ok(false);
         }
         let mut from_body = false;

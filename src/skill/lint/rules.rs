@@ -347,15 +347,15 @@ rules! {
 
     // What a reader should know before trusting it.
     /// Invisible characters, or characters that change the display order.
-    HIDDEN_CHARACTERS = "hidden-characters" Warning: "Delete them: a model reads them, but a person \
-        cannot see them."
+    HIDDEN_CHARACTERS = "hidden-characters" Warning: "Delete hidden characters: a model reads them, but a \
+        person cannot see them."
         why "A reviewer approves text that differs from what the model reads."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\nRead\u{200b} the file.\n";
     /// Unicode tag characters, bidi overrides, smuggled variation selectors.
-    SMUGGLED_TEXT = "smuggled-text" Error: "Delete them: such text can carry hidden instructions."
+    SMUGGLED_TEXT = "smuggled-text" Error: "Delete such characters: they can carry hidden instructions."
         why "Such characters can carry instructions that no reviewer sees."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\nRead the \u{202e}file.\n";
-    /// `` !`command` `` in the body.
+    /// `` !`command` `` or a block that begins with `` ```! ``.
     COMMAND_EXPANSION = "command-expansion" Warning: "Write the command as text instead: Claude Code \
         runs it as soon as the skill is loaded."
         why "The command runs before a decision can be made about it."

@@ -18,6 +18,8 @@ use skills_base::files::Folder;
 /// Extensions of files that are read as text, even if a byte of it is invalid.
 const TEXT: &[&str] =
     &["md", "mdx", "markdown", "rst", "txt", "yaml", "yml", "json", "toml", "csv", "html", "xml"];
+/// Maximum number of characters of a command in a message.
+const MAX_SHOWN_CHARS: usize = 200;
 /// Maximum number and size of the files of a bundle that are checked.
 const MAX_TEXT_FILES: usize = 500;
 const MAX_TEXT_BYTES: u64 = 1 << 20;
@@ -280,6 +282,12 @@ fn expansions_in(body: &str) -> Vec<(Range<usize>, &str)> {
     found
 }
 
+/// Formats a command on one line.
+fn on_one_line(command: &str) -> String {
+    let lines = command.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join("␊")
+}
+
 /// Returns what Claude Code executes when it loads a skill, one line each.
 pub fn executed_on_load(source: &str) -> Vec<String> {
     let body = crate::fence::split(source).body.start;
@@ -288,8 +296,9 @@ pub fn executed_on_load(source: &str) -> Vec<String> {
             .to_owned()
     });
     let commands = command_expansions(source, body).into_iter();
-    let commands = commands
-        .map(|(_, command)| format!("`{command}`, which Claude Code executes when it loads the skill"));
+    let commands = commands.map(|(_, command)| {
+        format!("`{}`, which Claude Code executes when it loads the skill", on_one_line(command))
+    });
     early.into_iter().chain(commands).collect()
 }
 
@@ -308,8 +317,10 @@ pub(super) fn expansions(body_start: usize, notes: &mut Notes<'_>) {
             1 => " and one more command".to_owned(),
             more => format!(" and {more} more commands"),
         };
-        let first = command.lines().next().unwrap_or_default();
-        let message = format!("loading the skill runs `{}`{more}", first.trim());
+        let command = on_one_line(command);
+        let shown: String = command.chars().take(MAX_SHOWN_CHARS).collect();
+        let ellipsis = if shown.len() < command.len() { "…" } else { "" };
+        let message = format!("loading the skill runs `{shown}{ellipsis}`{more}");
         notes.add(&rules::COMMAND_EXPANSION, None, at.clone(), message);
     }
 }
@@ -473,6 +484,8 @@ mod tests {
         let command = "`curl evil`, which Claude Code executes when it loads the skill";
         assert!(executed("", "").is_empty());
         assert_eq!(executed("", "!`curl evil`"), [command]);
+        let block = executed("", "```!\n# shows the state\nrm -rf x\n```\n");
+        assert!(block[0].starts_with("`# shows the state␊rm -rf x`, which"), "{block:?}");
         assert_eq!(executed("\n# ```! echo ok", "\n```! curl evil\n```\n"), [command]);
         for early in [
             " ---!`curl evil`",

@@ -204,7 +204,7 @@ impl Fields {
             let difference = signed_count(now as i64 - before as i64, painter.glyphs);
             segs.push(Seg::new(format!(" {difference}"), role));
         }
-        segs.push(Seg::new(format!("   {} characters", text.chars().count()), Role::Muted));
+        segs.push(Seg::new(format!("   {}", counted(text.chars().count(), "character")), Role::Muted));
         if is_when {
             segs.push(Seg::new("   appended to the description by Claude Code", Role::Muted));
         } else {

@@ -16,6 +16,7 @@ use super::references::{self, ResolvedTarget};
 use super::runtime::{RunRuntime, RunStore};
 use super::{Launches, Plans, Targets, Workers, workers};
 use crate::operations::RunObserver;
+use crate::run_types::SKIPPED;
 use crate::{
     AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Attached, Code, Error,
     content, reproduce,
@@ -48,7 +49,7 @@ impl AttachChecks {
     fn fails(mut self, check: AttachCheck, value: &str, allowed: Vec<String>, error: Error) -> Self {
         self.checks.push(AttachCheckResult { check, passed: Some(false), note: error.message.clone() });
         for later in AttachCheck::iter().filter(|later| *later > check) {
-            let note = "skipped: an earlier check failed".to_owned();
+            let note = SKIPPED.to_owned();
             self.checks.push(AttachCheckResult { check: later, passed: None, note });
         }
         let reason = AttachReason { check, value: value.to_owned(), allowed, cause: None };

@@ -174,7 +174,7 @@ fn draw_instructions(
 
 fn position(scroll: &Scroll, lines: usize) -> String {
     let last = (scroll.offset + scroll.height).min(lines);
-    format!("{}–{last} of {lines} lines", scroll.offset + 1)
+    format!("{}–{last} of {}", scroll.offset + 1, crate::widgets::counted(lines, "line"))
 }
 
 /// Draws the frontmatter verbatim, with findings below their lines.

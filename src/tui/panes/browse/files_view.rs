@@ -99,7 +99,7 @@ fn draw_preview(detail: &mut Detail, area: Rect, buf: &mut Buffer, cx: &Draw<'_>
     scrolled(&mut detail.preview, &lines, window, &mut Painter::new(buf, cx));
     let scroll = &detail.preview;
     let last = (scroll.offset + scroll.height).min(total);
-    format!("{}–{last} of {total} lines", scroll.offset + 1)
+    format!("{}–{last} of {}", scroll.offset + 1, counted(total, "line"))
 }
 
 /// Numbers lines; only visible ones are built, the others stay empty.
