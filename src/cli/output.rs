@@ -155,7 +155,7 @@ impl TerminalCaps {
     /// Breaks a row that is wider than the terminal: only further lines are indented.
     fn hanging_rows(self, row: &str) -> Vec<String> {
         let row = joined_commands(row, self.screen_width().saturating_sub(cells(HANGING)));
-        let first = broken(&row, self.screen_width()).swap_remove(0);
+        let first = broken(&row, self.screen_width()).into_iter().next().unwrap_or_default();
         let rest = self.rows(HANGING, HANGING, row[first.len()..].trim_start());
         let rows = std::iter::once(first).chain(rest);
         rows.map(|row| row.replace(JOINING_SPACE, " ")).collect()
@@ -657,6 +657,7 @@ mod tests {
         let command = format!("skills why 'a{spaces}b'");
         let pipe = TerminalCaps { terminal: false, ..screen };
         assert_eq!(pipe.fitted(&pipe.command_row("", &command)), command);
+        assert_eq!(screen.fitted(&" ".repeat(60)).trim(), "");
         assert_eq!(screen.labeled().fitted(&text), text.replace(UNBROKEN, ""));
     }
 

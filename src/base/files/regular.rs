@@ -14,9 +14,12 @@ use std::path::Path;
 /// # Errors
 /// Returns an error of the system; the file is then unchanged.
 pub fn replace_shared(path: &Path, content: &[u8]) -> io::Result<()> {
-    let found = path.symlink_metadata().ok();
-    if found.as_ref().is_some_and(|found| !found.is_file() && !found.is_symlink()) {
+    if path.starts_with("/dev") {
         return OpenOptions::new().write(true).open(path)?.write_all(content);
+    }
+    let found = path.symlink_metadata().ok();
+    if let Some(found) = found.as_ref().filter(|found| !found.is_symlink()) {
+        only_regular(found)?;
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut options = tempfile::Builder::new();

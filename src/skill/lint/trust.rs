@@ -7,12 +7,12 @@ use std::path::Path;
 use icu_properties::props::GeneralCategory;
 
 use super::{CONTRACT, LintInput, rules};
-use crate::Finding;
 use crate::bundle::bundle_files;
 use crate::finding_builder::{Notes, slice};
 use crate::safe_text::{Hidden, hidden};
 use crate::text_width::CATEGORY;
 use crate::yaml::{Content, Node};
+use crate::{Digest, Finding};
 use skills_base::files::Folder;
 
 /// Extensions of files that are read as text, even if a byte of it is invalid.
@@ -310,27 +310,50 @@ pub(super) fn expansions(body_start: usize, notes: &mut Notes<'_>) {
         let finding = notes.add(&rules::COMMAND_EXPANSION, None, end - 3..end, message);
         "Write the value or comment without `---`.".clone_into(&mut finding.help);
     }
-    let found = command_expansions(source, body_start);
-    if let Some((at, command)) = found.first() {
-        let more = match found.len() - 1 {
-            0 => String::new(),
-            1 => " and one more command".to_owned(),
-            more => format!(" and {more} more commands"),
-        };
-        let command = on_one_line(command);
-        let shown: String = command.chars().take(MAX_SHOWN_CHARS).collect();
-        let ellipsis = if shown.len() < command.len() { "…" } else { "" };
-        let message = format!("loading the skill runs `{shown}{ellipsis}`{more}");
-        notes.add(&rules::COMMAND_EXPANSION, None, at.clone(), message);
+    // Each command is named, so that the baseline does not accept another one.
+    for (at, command) in command_expansions(source, body_start) {
+        let message = format!("loading the skill runs {}", shown_command(command));
+        notes.add(&rules::COMMAND_EXPANSION, None, at, message);
+    }
+}
+
+/// Returns a text on one line, and of a long one the beginning and a digest.
+fn shown_command(text: &str) -> String {
+    let text = on_one_line(text);
+    match text.char_indices().nth(MAX_SHOWN_CHARS) {
+        None => format!("`{text}`"),
+        Some((end, _)) => {
+            let digest = Digest::of(text.as_bytes()).to_string();
+            format!("`{}…` (sha256 {})", slice(&text, ..end), slice(&digest, ..16))
+        }
     }
 }
 
 /// Reports hooks in the frontmatter.
 pub(super) fn hooks(subject: &LintInput<'_>, notes: &mut Notes<'_>) {
     if subject.skill.clients.has_hooks {
-        let message = "the skill has hooks: commands that run automatically on events";
+        let value = subject.value("hooks").map_or("", |at| slice(notes.source, at));
+        let hooks = shown_command(value);
+        let message = format!("the skill has hooks, which run automatically on events: {hooks}");
         notes.add(&rules::HOOKS, Some("hooks"), subject.key("hooks"), message);
+    } else if let Some(at) = hooks_line(notes.source) {
+        let message = "a line of the frontmatter begins with `hooks:`, which Claude Code may read as hooks";
+        let finding = notes.add(&rules::HOOKS, Some("hooks"), at, message);
+        "Indent the line.".clone_into(&mut finding.help);
     }
+}
+
+/// Returns a line of the frontmatter that begins with the key `hooks`. Claude Code reads a frontmatter that is not valid for
+/// it line by line, so that the line may be part of a value for other clients.
+pub fn hooks_line(source: &str) -> Option<Range<usize>> {
+    let end = crate::fence::split(source).body.start;
+    let mut start = 0;
+    slice(source, ..end).split_inclusive(['\n', '\r']).find_map(|line| {
+        let at = start..start + line.trim_end().len();
+        start += line.len();
+        let key = line.split_once(':')?.0.trim_end();
+        matches!(key, "hooks" | "\"hooks\"" | "'hooks'").then_some(at)
+    })
 }
 
 /// Tools that read, plan or ask, but have no effect outside of the conversation.
@@ -370,9 +393,10 @@ pub(super) fn grants(subject: &LintInput<'_>, notes: &mut Notes<'_>) {
     let acting: Vec<_> = tools.iter().filter(|tool| !is_harmless(tool)).collect();
     if !acting.is_empty() {
         let shown: Vec<_> = acting.iter().take(4).map(|tool| format!("`{tool}`")).collect();
-        let more = match acting.len() - shown.len() {
+        let rest: Vec<String> = acting.iter().skip(shown.len()).map(ToString::to_string).collect();
+        let more = match rest.len() {
             0 => String::new(),
-            more => format!(" and {more} more"),
+            more => format!(" and {more} more: {}", shown_command(&rest.join(", "))),
         };
         let message = format!("the skill pre-approves {}{more}", shown.join(", "));
         notes.add(&rules::GRANTS_TOOLS, field, at, message);

@@ -49,6 +49,8 @@ pub(super) struct RunCommandDialog {
     message: Option<String>,
     /// Why the run no longer accepts the command.
     past: Option<String>,
+    /// Whether the inputs or the checkpoint changed since the dialog was opened.
+    outdated: bool,
     opened: (i64, Instant),
     drawn: FrameAreas,
 }
@@ -60,6 +62,8 @@ struct FrameAreas {
     despite: Rect,
     buttons: Vec<Rect>,
 }
+
+const OUTDATED: &str = "The run was resumed since this dialog was opened. Close it and open it again.";
 
 impl RunCommandDialog {
     pub(super) fn new(
@@ -83,6 +87,7 @@ impl RunCommandDialog {
             done: false,
             message: None,
             past: None,
+            outdated: false,
             opened,
             drawn: FrameAreas::default(),
         }
@@ -105,7 +110,8 @@ impl RunCommandDialog {
 
     /// Returns the fields that were entered and not submitted, with the name of the draft.
     fn typed(&self) -> (String, Map<String, Value>) {
-        let typed = if self.done || self.past.is_some() { Map::new() } else { self.fields.form.typed() };
+        let is_over = self.done || (self.past.is_some() && !self.outdated);
+        let typed = if is_over { Map::new() } else { self.fields.form.typed() };
         (super::name_of_run_command(&self.kind, &self.run.id), typed)
     }
 
@@ -185,7 +191,7 @@ impl RunCommandDialog {
 
     /// Updates the run. A command that it no longer accepts is disabled.
     fn news_of(&mut self, run: &RunRecord) {
-        self.run.clone_from(run);
+        let before = std::mem::replace(&mut self.run, run.clone());
         if self.sent {
             // Its own command changed it; the response is pending.
             return;
@@ -193,7 +199,12 @@ impl RunCommandDialog {
         if self.kind == RunCommandKind::Assign && !self.fields.form.changed() {
             self.fields.show_assignee(run);
         }
-        let before = std::mem::replace(&mut self.past, self.kind.refused_by(run));
+        // What was reviewed here would not be what is resumed.
+        self.outdated |= matches!(self.kind, RunCommandKind::Resume { .. })
+            && (&before.inputs, before.head) != (&run.inputs, run.head);
+        let outdated = || self.outdated.then(|| OUTDATED.to_owned());
+        let refusal = self.kind.refused_by(run).or_else(outdated);
+        let before = std::mem::replace(&mut self.past, refusal);
         if self.past.is_some() || before.is_some() {
             self.focus = Focus::Button(0);
         }

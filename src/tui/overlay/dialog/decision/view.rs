@@ -12,7 +12,7 @@ use crate::overlay::row_at;
 use crate::theme::Role;
 use crate::widgets::json_lines::fields;
 use crate::widgets::{
-    Painter, RichLine, Scroll, Seg, age, break_code, cells, cut_end, exact, rows_above_note, shown,
+    Painter, RichLine, Scroll, Seg, age, break_code, cells, cut_end, exact, rows_above_note, shown, wrap_to,
 };
 use skills_api::{DecisionPreview, DecisionTarget, Differences, is_same};
 use skills_model::{BEFORE_FIRST_STEP, approval_label};
@@ -210,7 +210,7 @@ pub(super) fn body_lines(
         out.push(Line::Plain(RichLine::default()));
     }
     if gates.are_several() {
-        list_lines(gates, roomy, painter, &mut out);
+        list_lines(gates, (width, roomy), painter, &mut out);
     }
     subject_lines(gates, width, &mut out);
     blank(&mut out);
@@ -238,7 +238,7 @@ pub(super) fn body_lines(
 }
 
 /// Adds the list of the gates that are decided together, with its heading.
-fn list_lines(gates: &Gates, roomy: bool, painter: &Painter<'_>, out: &mut Vec<Line>) {
+fn list_lines(gates: &Gates, (width, roomy): (u16, bool), painter: &Painter<'_>, out: &mut Vec<Line>) {
     let preview = &gates.current().preview;
     let all = gates.all.len();
     let rows = if roomy { MAX_ROWS } else { MAX_ROWS_IN_SMALL_WINDOW }.min(all);
@@ -260,6 +260,21 @@ fn list_lines(gates: &Gates, roomy: bool, painter: &Painter<'_>, out: &mut Vec<L
     };
     out.push(Line::Plain(RichLine::of(format!("{head}{matching}; Space selects"), Role::Muted)));
     out.extend((first..first + rows).map(Line::Together));
+    // A decision must not apply to a run that is not visible anywhere.
+    let is_hidden = |index: usize| !(first..first + rows).contains(&index);
+    let hidden = gates
+        .all
+        .iter()
+        .enumerate()
+        .filter(|(index, one)| is_hidden(*index) && one.marked && one.send_state == SendState::Open);
+    let names: Vec<String> = hidden
+        .map(|(_, one)| format!("{} {}", one.name(), parts::tail(&one.preview.run.0).to_uppercase()))
+        .collect();
+    if !names.is_empty() {
+        let text = format!("also selected: {}", names.join(", "));
+        let lines = wrap_to(&[Seg::new(text, Role::Waiting)], width, 3, painter.glyphs.ellipsis);
+        out.extend(lines.into_iter().map(Line::Plain));
+    }
     out.push(Line::Plain(RichLine::default()));
 }
 
