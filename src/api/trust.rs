@@ -13,7 +13,8 @@ use skills_base::number::counted;
 use skills_registry::trust::{BundleDigest, TrustError, is_bundle};
 use skills_registry::{Trust, TrustState};
 use skills_skill::contract::{self, Binding, Endpoint, Protocol, Service, ServiceTarget, StepAction};
-use skills_skill::lint::{executed_on_load, hooks_line};
+use skills_skill::lint::executed_on_load;
+use skills_skill::lint::rules::HOOKS;
 use skills_skill::{Digest, Skill, SkillId, is_main_file};
 
 /// File name of a contract.
@@ -162,7 +163,7 @@ pub fn survey(
         commands,
         hooks: skill.is_some_and(has_hooks)
             || seen.as_ref().is_some_and(has_hooks)
-            || text.as_ref().is_some_and(|(_, text)| hooks_line(text).is_some()),
+            || seen.iter().flat_map(|seen| &seen.findings).any(|finding| finding.code == HOOKS.code),
         files: measured.as_ref().map_or(0, |measured| measured.files.len()),
         bytes: measured.as_ref().map_or(0, |measured| measured.bytes),
         digest: measured.as_ref().map(|measured| measured.digest),

@@ -236,6 +236,25 @@ fn commands_that_loading_a_skill_executes_are_shown() {
 }
 
 #[test]
+fn lines_that_may_be_hooks_for_a_client_are_shown() {
+    let home = Home::empty();
+    for (id, key) in [("a", "hooks:"), ("b", "? hooks"), ("c", "\"ho\\x6Fks\":"), ("d", "allowed-tools:")] {
+        let lines =
+            format!("description: Writes text. Use for text.\ntags: [a, 'b\n{key}\n  Stop: []\nx: 1']");
+        home.skill(id, &lines, "# A\n");
+        let shown = home.run(&["trust", id]).stdout;
+        assert!(shown.contains("\n  hooks     in the frontmatter"), "{id}: {shown}");
+    }
+    home.skill(
+        "e",
+        "description: Writes text. Use for text.\ntags: [\n  a,\n]\n\"license\": MIT\nx:\n- b",
+        "# A\n",
+    );
+    let shown = home.run(&["trust", "e"]).stdout;
+    assert!(!shown.contains("hooks"), "{shown}");
+}
+
+#[test]
 fn an_untrusted_definition_is_reported_before_a_launch() {
     let home = Home::empty();
     home.skill("ship", "description: Ships a parcel. Use for parcels.", "# Ship\n");

@@ -152,6 +152,17 @@ fn late_command_is_no_longer_offered() {
 }
 
 #[test]
+fn a_resume_is_not_sent_after_another_one() {
+    let client = core(vec![detail(&id(3), "site-report", RunState::Failed)]);
+    let mut harness = opened(&client, 120, 36);
+    harness.press("r").wait_for("Resume this run");
+    client.runs.work(&id(3), "run.failed", json!({}), |run| run.run.inputs = json!({ "iban": "DE99" }));
+    harness.wait_for("The run was resumed since");
+    harness.press("ctrl-s esc").wait_until("the dialog is gone", |s| !s.contains("Resume this run"));
+    assert_eq!(commands(&client), []);
+}
+
+#[test]
 fn unknown_outcome_offers_other_choices() {
     let mut run = detail(&id(1), "vendor-sync", RunState::WaitingForHuman);
     let digest = "ab".repeat(32);

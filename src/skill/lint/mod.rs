@@ -24,7 +24,7 @@ pub(super) use fields::near_key;
 pub use ignore::{Ignored, ignore};
 pub use references::{Reference, ReferenceKind, references};
 pub use report::{ReportStyle, github, report};
-pub use trust::{executed_on_load, hooks_line};
+pub use trust::executed_on_load;
 
 /// The input of rules that need only the file.
 pub(super) struct LintInput<'a> {

@@ -1,6 +1,6 @@
 //! Rules about trust: hidden text, commands that run automatically, tools that the skill grants itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
 
@@ -229,7 +229,8 @@ fn is_space(c: char) -> bool {
 /// Returns where Claude Code ends the frontmatter: behind the first `---` after the opening line, also in the middle of a
 /// line.
 fn frontmatter_end_for_claude_code(source: &str) -> Option<usize> {
-    let (line, rest) = source.strip_prefix("---")?.split_once('\n')?;
+    let text = source.trim_start_matches('\u{feff}');
+    let (line, rest) = text.strip_prefix("---")?.split_once('\n')?;
     let (_, body) = rest.split_once("---").filter(|_| line.trim_matches(is_space).is_empty())?;
     Some(source.len() - body.len())
 }
@@ -245,8 +246,11 @@ fn early_end(source: &str, body_start: usize) -> Option<usize> {
 fn command_expansions(source: &str, body_start: usize) -> Vec<(Range<usize>, &str)> {
     let end = frontmatter_end_for_claude_code(source).unwrap_or_default();
     let start = source.len() - slice(source, end..).trim_start_matches(is_space).len();
+    // Behind a byte order mark, the frontmatter may be part of the body.
+    let complete = source.starts_with('\u{feff}').then_some(0);
     let mut found: Vec<(Range<usize>, &str)> = [body_start, start]
         .into_iter()
+        .chain(complete)
         .flat_map(|start| {
             let expansions = expansions_in(slice(source, start..)).into_iter();
             expansions.map(move |(at, command)| (at.start + start..at.end + start, command))
@@ -336,23 +340,31 @@ pub(super) fn hooks(subject: &LintInput<'_>, notes: &mut Notes<'_>) {
         let hooks = shown_command(value);
         let message = format!("the skill has hooks, which run automatically on events: {hooks}");
         notes.add(&rules::HOOKS, Some("hooks"), subject.key("hooks"), message);
-    } else if let Some(at) = hooks_line(notes.source) {
-        let message = "a line of the frontmatter begins with `hooks:`, which Claude Code may read as hooks";
-        let finding = notes.add(&rules::HOOKS, Some("hooks"), at, message);
+    }
+    if let Some(at) = unindented_line(subject, notes.source) {
+        let message = "Claude Code may take this line for a key, such as `hooks`, in the middle of a value";
+        let finding = notes.add(&rules::HOOKS, None, at, message);
         "Indent the line.".clone_into(&mut finding.help);
     }
 }
 
-/// Returns a line of the frontmatter that begins with the key `hooks`. Claude Code reads a frontmatter that is not valid for
-/// it line by line, so that the line may be part of a value for other clients.
-pub fn hooks_line(source: &str) -> Option<Range<usize>> {
-    let end = crate::fence::split(source).body.start;
-    let mut start = 0;
-    slice(source, ..end).split_inclusive(['\n', '\r']).find_map(|line| {
-        let at = start..start + line.trim_end().len();
+/// Returns a line in the middle of a value of the frontmatter that begins in the first column. Claude Code reads a
+/// frontmatter with such a line, which is not valid YAML, line by line, and takes the line for a key.
+fn unindented_line(subject: &LintInput<'_>, source: &str) -> Option<Range<usize>> {
+    let Content::Map(entries) = &subject.root.value else { return None };
+    let keys: HashSet<usize> = entries.iter().map(|entry| (subject.at)(&entry.key_at).start).collect();
+    let yaml = crate::fence::split(source).yaml;
+    let mut start = yaml.start;
+    slice(source, yaml).split_inclusive(['\n', '\r']).find_map(|line| {
+        let text = line.trim_end();
+        let at = start..start + text.len();
         start += line.len();
-        let key = line.split_once(':')?.0.trim_end();
-        matches!(key, "hooks" | "\"hooks\"" | "'hooks'").then_some(at)
+        let is_item = text == "-" || text.starts_with("- ");
+        let is_closing = text.chars().all(|c| matches!(c, ']' | '}' | ',' | ' '));
+        let is_indented = text.starts_with([' ', '\t', '#']);
+        // The key may be quoted.
+        let is_key = keys.contains(&at.start) || keys.contains(&(at.start + 1));
+        (!is_item && !is_closing && !is_indented && !is_key).then_some(at)
     })
 }
 

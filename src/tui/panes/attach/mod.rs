@@ -114,7 +114,12 @@ impl Attach {
             }
             RunResponse::Events(events) => {
                 let text = self.compose.reference.field.text();
-                let of_target = |id: &str| !text.is_empty() && text.starts_with(id);
+                // The run may be named by the beginning or the end of its id.
+                let named = text.split('/').next().unwrap_or_default().to_lowercase();
+                let of_target = |id: &str| {
+                    let id = id.to_lowercase();
+                    !named.is_empty() && (id.starts_with(&named) || id.ends_with(&named))
+                };
                 if events.iter().any(|event| of_target(&event.run.0)) {
                     // The preview is requested at the next draw: events may arrive faster than frames.
                     self.preview.grow_old();
