@@ -342,7 +342,7 @@ fn runs_of_a_changed_skill_are_resumed_only_on_request() {
     let mut harness = opened(&client, 120, 36);
     filter(&mut harness, "state:failed");
     harness.press("* r").wait_for("skill changed since the launch");
-    has(&harness, &["Resume 2 runs", "Include 1 run with the launched version"]);
+    has(&harness, &["Resume 2 runs", "1 run excluded.", "Include 1 run with the launched version"]);
     harness.press("W");
     has(&harness, &["Resume 3 runs", "with the contract of the launch"]);
     harness.press("ctrl-s S").wait_for("3 done");

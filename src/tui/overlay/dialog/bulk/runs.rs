@@ -538,6 +538,11 @@ impl Row {
         }
     }
 
+    /// Returns whether its row says that the command is not sent to it.
+    pub fn is_excluded(&self) -> bool {
+        self.blocked.is_some() || (self.changed && !self.despite)
+    }
+
     /// Returns the properties that are compared between runs: label and value.
     fn facts(&self) -> Vec<(&'static str, String)> {
         let (step, signal) = match &self.run.gate {
