@@ -447,6 +447,12 @@ impl RunDetail {
     /// Maximum memory for the data of its events in a response, in bytes.
     pub const MAX_EVENT_BYTES: usize = 8 << 20;
 
+    /// Returns why the responding process cannot check whether its skill changed since the launch: it only resumes it
+    /// with the contract of the launch.
+    pub fn resume_obstacle(&self) -> Option<&str> {
+        self.elsewhere.as_deref().filter(|_| self.contract_unchanged.is_none())
+    }
+
     /// Returns the number of the last checkpoint before those in the response, if there are any.
     pub fn earlier_checkpoint(&self) -> Option<u64> {
         self.checkpoints.first()?.number.checked_sub(1)
