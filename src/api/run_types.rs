@@ -327,7 +327,8 @@ pub struct DecisionPreview {
     /// as `blocked`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_public: Option<String>,
-    /// Why the account of this process may not approve, unless it names another approver. Only known to a local caller.
+    /// Why an approval by the account of this process does not count, unless it names another approver. Only known to a
+    /// local caller.
     #[serde(skip)]
     pub not_approver: Option<String>,
     /// The scope that the caller's key lacks to approve or deny. Determined by the client.

@@ -114,6 +114,20 @@ fn only_shift_a_approves_many() {
 }
 
 #[test]
+fn an_approval_that_the_policy_rejects_is_excluded() {
+    let mut all = runs();
+    let why = "the policy allows approvals by ana only";
+    all[4].sheet.as_mut().unwrap().not_approver = Some(why.to_owned());
+    all[5].sheet.as_mut().unwrap().not_approver = Some(why.to_owned());
+    let client = core(all);
+    let mut harness = opened(&client, 120, 40);
+    filter(&mut harness, "state:waiting");
+    harness.press("* a").wait_for("excluded: the policy allows approvals by ana only");
+    harness.press("down").wait_until("no approval is offered", |screen| !screen.contains("Approve 1 run"));
+    assert!(commands(&client).is_empty());
+}
+
+#[test]
 fn runs_that_cannot_accept_the_command_are_excluded() {
     let client = core(runs());
     let mut harness = opened(&client, 120, 36);

@@ -131,13 +131,13 @@ impl DecisionPrompt<'_> {
 
     /// Returns why the approval would be rejected, before the command that approves is suggested.
     fn obstacle<'p>(&self, preview: &'p DecisionPreview) -> Option<&'p str> {
-        if self.verdict == Verdict::Deny {
+        // The complete command gets the answer of the core, also if it is repeated.
+        if self.verdict == Verdict::Deny || (self.args.yes && self.is_named()) {
             return None;
         }
-        // To record the outcome of a step executes nothing. The complete command gets the error of the core.
+        // To record the outcome of a step executes nothing.
         let executes = !preview.outcome_unknown || self.choice == Some(Choice::Rerun);
-        let is_sent = self.args.yes && self.is_named();
-        let blocked = preview.blocked.as_deref().filter(|_| executes && !is_sent);
+        let blocked = preview.blocked.as_deref().filter(|_| executes);
         // Who else may not approve is not known.
         let not_approver = preview.not_approver.as_deref().filter(|_| self.args.approver.is_none());
         blocked.or(not_approver)
@@ -313,7 +313,7 @@ mod tests {
         preview.not_approver = None;
         preview.blocked = Some("it was launched from skills that are not loaded".to_owned());
         assert!(why(Verdict::Approve, &["--approver", "bo"], &preview) && !why(Verdict::Deny, &[], &preview));
-        assert!(!why(Verdict::Approve, &["--inputs-digest", "9f", "--yes"], &preview), "the core rejects it");
+        assert!(!why(Verdict::Approve, &["--inputs-digest", "9f", "--yes"], &preview), "the core answers");
         preview.outcome_unknown = true;
         assert!(!why(Verdict::Approve, &[], &preview), "its outcome can be recorded");
     }

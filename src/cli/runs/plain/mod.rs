@@ -507,7 +507,7 @@ fn answers(detail: &RunDetail, scopes: &BTreeSet<Scope>) -> Vec<&'static str> {
     let mut answers: Vec<&str> = Vec::new();
     if let Some(preview) = &detail.sheet {
         answers.push("i inputs in full");
-        answers.extend(preview.blocked.is_none().then_some(if preview.outcome_unknown {
+        answers.extend(preview.approval_obstacle().is_none().then_some(if preview.outcome_unknown {
             "a answer with rerun, happened, skip or fail"
         } else {
             "a approve"

@@ -313,7 +313,8 @@ impl RunRows {
         row.preview.clone_from(&detail.sheet);
         row.version = Some(detail.contract_version.clone());
         row.blocked = blocked(&row.run, command).or_else(|| {
-            let why = row.preview.as_ref().filter(|_| command == CommandName::Approve)?.blocked.as_ref()?;
+            let preview = row.preview.as_ref().filter(|_| command == CommandName::Approve)?;
+            let why = preview.approval_obstacle()?;
             Some(format!("excluded: {}", shown(why)))
         });
         row.changed = command == CommandName::Resume && detail.contract_unchanged == Some(false);
