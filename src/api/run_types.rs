@@ -327,7 +327,8 @@ pub struct DecisionPreview {
     /// as `blocked`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_public: Option<String>,
-    /// Why the account of this process may not approve, unless it names another approver. Only known to a local caller.
+    /// Why an approval by the account of this process does not count, unless it names another approver. Only known to a
+    /// local caller.
     #[serde(skip)]
     pub not_approver: Option<String>,
     /// The scope that the caller's key lacks to approve or deny. Determined by the client.
@@ -446,6 +447,12 @@ impl RunDetail {
     pub const MAX_EVENTS: usize = 10_000;
     /// Maximum memory for the data of its events in a response, in bytes.
     pub const MAX_EVENT_BYTES: usize = 8 << 20;
+
+    /// Returns why the responding process cannot check whether its skill changed since the launch: it only resumes it
+    /// with the contract of the launch.
+    pub fn resume_obstacle(&self) -> Option<&str> {
+        self.elsewhere.as_deref().filter(|_| self.contract_unchanged.is_none())
+    }
 
     /// Returns the number of the last checkpoint before those in the response, if there are any.
     pub fn earlier_checkpoint(&self) -> Option<u64> {

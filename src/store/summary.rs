@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::RunRecord;
-use skills_model::{ApprovalReason, Gate, RunState, Verdict};
+use skills_model::{ApprovalReason, BEFORE_FIRST_STEP, Gate, RunState, Verdict};
 
 /// Maximum number of characters of a reason.
 const MAX_REASON_CHARS: usize = 120;
@@ -37,6 +37,17 @@ impl RunRecord {
     /// Returns whether it waits for a decision about a step whose outcome is unknown.
     pub fn is_outcome_unknown(&self) -> bool {
         matches!(&self.gate, Some(Gate::Human { why: ApprovalReason::UnknownOutcome, .. }))
+    }
+
+    /// Returns its position: `step 3 of 4`, or `2 of 4 steps` if it has ended or is at no step.
+    pub fn position(&self) -> String {
+        let (completed, all) = self.progress;
+        let has_ended = self.state.is_terminal() || self.state == RunState::Failed;
+        if has_ended || completed >= all || self.step.as_deref() == Some(BEFORE_FIRST_STEP) {
+            format!("{completed} of {all} steps")
+        } else {
+            format!("step {} of {all}", completed + 1)
+        }
     }
 
     /// Returns the step whose denial canceled it.
@@ -168,7 +179,30 @@ fn shortened(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::RunOptions;
     use serde_json::json;
+
+    #[test]
+    fn position_counts_completed_steps_unless_it_is_at_a_step() {
+        let run = |state: RunState, progress: (u32, u32), step: Option<&str>| -> RunRecord {
+            serde_json::from_value(json!({
+                "id": "a", "skill_id": "demo", "state": state, "held": false, "gate": null, "decided": null,
+                "contract_digest": "c", "inputs": {}, "target": null, "options": RunOptions::default(),
+                "outputs": null, "error": null, "trace_id": "t", "started_by": "ana", "source": null,
+                "progress": progress, "step": step, "head": 0, "fence": 1, "created_ms": 0, "since_ms": 0,
+                "expires_ms": null, "allowed": [],
+            }))
+            .unwrap()
+        };
+        for (state, progress, step, text) in [
+            (RunState::Running, (2, 4), Some("sum"), "step 3 of 4"),
+            (RunState::Failed, (2, 4), Some("sum"), "2 of 4 steps"),
+            (RunState::WaitingForHuman, (0, 1), Some(BEFORE_FIRST_STEP), "0 of 1 steps"),
+            (RunState::Pending, (1, 1), None, "1 of 1 steps"),
+        ] {
+            assert_eq!(run(state, progress, step).position(), text);
+        }
+    }
 
     #[test]
     fn a_failure_is_named_by_its_typed_reason() {

@@ -31,6 +31,8 @@ fn runs_of_unread_skills_can_only_be_denied() {
     let resume = elsewhere(&["runs", "resume", fork.as_str().unwrap(), "--json"]).error()["error"].clone();
     assert_eq!(resume["code"], "skill_changed", "{resume}");
     assert!(resume["message"].as_str().unwrap().contains(&why), "{resume}");
+    let show = elsewhere(&["runs", "show", fork.as_str().unwrap()]).stdout;
+    assert!(show.contains("worker") && !show.contains(" runs resume "), "{show}");
     let digest = fixture.digest(&first);
     let yes = elsewhere(&["runs", "approve", &first, "--inputs-digest", &digest, "--yes", "--json"]);
     let error = yes.error()["error"].clone();

@@ -114,6 +114,20 @@ fn only_shift_a_approves_many() {
 }
 
 #[test]
+fn an_approval_that_the_policy_rejects_is_excluded() {
+    let mut all = runs();
+    let why = "the policy allows approvals by ana only";
+    all[4].sheet.as_mut().unwrap().not_approver = Some(why.to_owned());
+    all[5].sheet.as_mut().unwrap().not_approver = Some(why.to_owned());
+    let client = core(all);
+    let mut harness = opened(&client, 120, 40);
+    filter(&mut harness, "state:waiting");
+    harness.press("* a").wait_for("excluded: the policy allows approvals by ana only");
+    harness.press("down").wait_until("no approval is offered", |screen| !screen.contains("Approve 1 run"));
+    assert!(commands(&client).is_empty());
+}
+
+#[test]
 fn runs_that_cannot_accept_the_command_are_excluded() {
     let client = core(runs());
     let mut harness = opened(&client, 120, 36);
@@ -342,7 +356,7 @@ fn runs_of_a_changed_skill_are_resumed_only_on_request() {
     let mut harness = opened(&client, 120, 36);
     filter(&mut harness, "state:failed");
     harness.press("* r").wait_for("skill changed since the launch");
-    has(&harness, &["Resume 2 runs", "Include 1 run with the launched version"]);
+    has(&harness, &["Resume 2 runs", "1 run excluded.", "Include 1 run with the launched version"]);
     harness.press("W");
     has(&harness, &["Resume 3 runs", "with the contract of the launch"]);
     harness.press("ctrl-s S").wait_for("3 done");

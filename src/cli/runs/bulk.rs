@@ -62,16 +62,16 @@ pub async fn run(
         let others: Vec<_> = others.into_iter().map(|run| (run, state_clause(run))).collect();
         return Err(none_accepts(&others, &command.to_string()).into());
     }
-    let mut skipped = Vec::new();
+    let mut skipped: Vec<SkippedRun<'_>> = Vec::new();
     // Without a question, each run reports it itself.
     if !yes {
         let is_resumed =
             |run: &&RunRecord| matches!(to_command(run), RunCommand::Resume { despite_change: false, .. });
-        skipped = changed(&*client, takes.iter().copied().filter(is_resumed)).await;
-        takes.retain(|run| skipped.iter().all(|one| one.id != run.id));
+        skipped = not_resumed(&*client, takes.iter().copied().filter(is_resumed)).await;
+        takes.retain(|run| skipped.iter().all(|one| one.run.id != run.id));
     }
     if takes.is_empty() {
-        return Err(none_unchanged(&skipped, &others, &command.to_string()).into());
+        return Err(none_resumed(&skipped, &others, &command.to_string()).into());
     }
     let name = command.to_string();
     let mut chosen = Selection::new(&name, &takes);
@@ -94,31 +94,46 @@ pub async fn run(
     send(cx, &*client, commands.collect()).await
 }
 
-/// Returns the runs whose skill changed since their launch.
-pub async fn changed<'r>(
-    client: &(impl RunClient + ?Sized),
-    runs: impl Iterator<Item = &'r RunRecord>,
-) -> Vec<&'r RunRecord> {
-    let mut changed = Vec::new();
-    for run in runs {
-        match client.run(&run.id.0).await {
-            Ok(detail) if detail.contract_unchanged == Some(false) => changed.push(run),
-            // A run that cannot be read reports that itself.
-            Ok(_) | Err(_) => {}
-        }
-    }
-    changed
+/// A run that is not resumed with others.
+pub struct SkippedRun<'r> {
+    pub run: &'r RunRecord,
+    /// Why the process that answers cannot check its skill; `None` if the skill changed since the launch.
+    obstacle: Option<String>,
 }
 
-/// Describes which runs will be skipped because their skill changed.
-pub fn will_be_skipped(runs: &[&RunRecord]) -> String {
-    if runs.is_empty() {
-        return String::new();
+/// Returns the runs that are not resumed, because their skill changed since their launch or is not loaded.
+pub async fn not_resumed<'r>(
+    client: &(impl RunClient + ?Sized),
+    runs: impl Iterator<Item = &'r RunRecord>,
+) -> Vec<SkippedRun<'r>> {
+    let mut skipped = Vec::new();
+    for run in runs {
+        // A run that cannot be read reports that itself.
+        let Ok(detail) = client.run(&run.id.0).await else { continue };
+        let obstacle = detail.resume_obstacle().map(str::to_owned);
+        if obstacle.is_some() || detail.contract_unchanged == Some(false) {
+            skipped.push(SkippedRun { run, obstacle });
+        }
     }
-    let ids: Vec<&str> = runs.iter().map(|run| status::short(&run.id.0)).collect();
-    let number = counted(runs.len(), "run");
-    let their = if runs.len() == 1 { "its skill" } else { "their skills" };
-    format!("Will be skipped: {number}, because {their} changed since the launch: {}.\n", ids.join(", "))
+    skipped
+}
+
+/// Describes which runs will be skipped, and why.
+pub fn will_be_skipped(runs: &[SkippedRun<'_>]) -> String {
+    let mut out = String::new();
+    for (is_changed, one, several) in [
+        (true, "its skill changed since the launch", "their skills changed since the launch"),
+        (false, "its skill is not loaded", "their skills are not loaded"),
+    ] {
+        let of = runs.iter().filter(|skipped| skipped.obstacle.is_none() == is_changed);
+        let ids: Vec<&str> = of.map(|skipped| status::short(&skipped.run.id.0)).collect();
+        if !ids.is_empty() {
+            let why = if ids.len() == 1 { one } else { several };
+            let number = counted(ids.len(), "run");
+            let _ = writeln!(out, "Will be skipped: {number}, because {why}: {}.", ids.join(", "));
+        }
+    }
+    out
 }
 
 async fn matching(client: &(impl RunClient + ?Sized), filter: &str) -> Result<Vec<RunRecord>, Failure> {
@@ -167,12 +182,19 @@ fn none_accepts(others: &[(&RunRecord, String)], command: &str) -> Error {
     Error::new(Code::InvalidTransition, message)
 }
 
-/// Returns the error for runs of which none accepts the command: because the skills of some changed, or for their state.
-fn none_unchanged(changed: &[&RunRecord], others: &[&RunRecord], command: &str) -> Error {
-    let changed = changed.iter().map(|run| (*run, "its skill changed since the launch".to_owned()));
+/// Returns the error for runs of which none accepts the command: because the skills of some changed or are not loaded, or
+/// for their state.
+fn none_resumed(skipped: &[SkippedRun<'_>], others: &[&RunRecord], command: &str) -> Error {
+    let reasons = skipped.iter().map(|skipped| {
+        let changed = || "its skill changed since the launch".to_owned();
+        (skipped.run, skipped.obstacle.clone().unwrap_or_else(changed))
+    });
     let others = others.iter().map(|run| (*run, state_clause(run)));
-    let all: Vec<_> = changed.chain(others).collect();
+    let all: Vec<_> = reasons.chain(others).collect();
     let message = none_accepts(&all, command).message;
+    if skipped.iter().all(|skipped| skipped.obstacle.is_some()) {
+        return Error::new(Code::SkillChanged, message);
+    }
     let runs = if all.len() == 1 { "it with the contract of its" } else { "runs with the contract of their" };
     Error::new(Code::SkillChanged, format!("{message}; --allow-changed-skill resumes {runs} launch"))
 }
@@ -191,7 +213,7 @@ fn confirm(command: &str, runs: usize, means: &str) -> Result<(), Failure> {
 fn choose(
     reporter: &mut Reporter,
     chosen: &mut Selection<'_>,
-    (others, skipped): (usize, &[&RunRecord]),
+    (others, skipped): (usize, &[SkippedRun<'_>]),
     means: &str,
 ) -> Result<(), Failure> {
     let mut text = chosen.list(clock::now_ms());
@@ -552,15 +574,21 @@ mod tests {
         assert!(many.starts_with("none of the 7 matching runs can be approved: "), "{many}");
         assert!(many.ends_with("; and 2 more"), "{many}");
         assert_eq!(message(&[]), "no runs match the filter");
-        let error = none_unchanged(&[&run], &[], "resume");
+        let changed = |obstacle| [SkippedRun { run: &run, obstacle }];
+        let error = none_resumed(&changed(None), &[], "resume");
         assert_eq!(error.code, Code::SkillChanged);
         let expected = format!(
             "the matching run cannot be resumed: {id}: its skill changed since the launch; --allow-changed-skill \
              resumes it with the contract of its launch"
         );
         assert_eq!(error.message, expected);
-        let both = none_unchanged(&[&run], &[&run], "resume").message;
+        let both = none_resumed(&changed(None), &[&run], "resume").message;
         assert!(both.starts_with("none of the 2 matching runs can be resumed: "), "{both}");
+        let unloaded = changed(Some("it was launched from skills that are not loaded".to_owned()));
+        let message = none_resumed(&unloaded, &[], "resume").message;
+        assert!(message.ends_with(": it was launched from skills that are not loaded"), "{message}");
+        let listed = format!("Will be skipped: 1 run, because its skill is not loaded: {id}.\n");
+        assert_eq!(will_be_skipped(&unloaded), listed);
     }
 
     #[test]

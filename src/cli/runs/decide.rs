@@ -39,7 +39,7 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
             };
             decision.show(&mut reporter, &text);
         }
-        if let Some(why) = decision.not_approver(preview) {
+        if let Some(why) = decision.obstacle(preview) {
             return Err(Error::new(Code::Forbidden, format!("not approved: {why}")).into());
         }
         if args.yes && !named {
@@ -129,10 +129,18 @@ impl DecisionPrompt<'_> {
         self.choice.map_or(Ok(()), check).map_err(Error::from)
     }
 
-    /// Returns why the default approver may not approve, before the command that approves is suggested.
-    fn not_approver<'p>(&self, preview: &'p DecisionPreview) -> Option<&'p str> {
-        let is_default = self.verdict == Verdict::Approve && self.args.approver.is_none();
-        preview.not_approver.as_deref().filter(|_| is_default)
+    /// Returns why the approval would be rejected, before the command that approves is suggested.
+    fn obstacle<'p>(&self, preview: &'p DecisionPreview) -> Option<&'p str> {
+        // The complete command gets the answer of the core, also if it is repeated.
+        if self.verdict == Verdict::Deny || (self.args.yes && self.is_named()) {
+            return None;
+        }
+        // To record the outcome of a step executes nothing.
+        let executes = !preview.outcome_unknown || self.choice == Some(Choice::Rerun);
+        let blocked = preview.blocked.as_deref().filter(|_| executes);
+        // Who else may not approve is not known.
+        let not_approver = preview.not_approver.as_deref().filter(|_| self.args.approver.is_none());
+        blocked.or(not_approver)
     }
 
     /// Returns why `--yes` alone decides nothing, with the command that does.
@@ -288,18 +296,26 @@ mod tests {
     }
 
     #[test]
-    fn only_the_default_approver_is_checked() {
+    fn an_approval_that_would_be_rejected_is_not_suggested() {
         let mut preview = detail(RunState::WaitingForHuman).sheet.unwrap();
         preview.not_approver = Some("a person other than ana must approve".to_owned());
-        let why = |verdict, words: &[&str]| {
+        let why = |verdict, words: &[&str], preview: &DecisionPreview| {
             let args = args(words);
             let caller = caller(&[]);
             let decision =
                 DecisionPrompt { verdict, id: "abcd", args: &args, choice: None, caller, plain: false };
-            decision.not_approver(&preview).is_some()
+            decision.obstacle(preview).is_some()
         };
-        assert!(why(Verdict::Approve, &[]));
-        assert!(!why(Verdict::Deny, &[]) && !why(Verdict::Approve, &["--approver", "bo"]));
+        assert!(why(Verdict::Approve, &[], &preview), "only the default approver is checked");
+        assert!(
+            !why(Verdict::Deny, &[], &preview) && !why(Verdict::Approve, &["--approver", "bo"], &preview)
+        );
+        preview.not_approver = None;
+        preview.blocked = Some("it was launched from skills that are not loaded".to_owned());
+        assert!(why(Verdict::Approve, &["--approver", "bo"], &preview) && !why(Verdict::Deny, &[], &preview));
+        assert!(!why(Verdict::Approve, &["--inputs-digest", "9f", "--yes"], &preview), "the core answers");
+        preview.outcome_unknown = true;
+        assert!(!why(Verdict::Approve, &[], &preview), "its outcome can be recorded");
     }
 
     #[test]

@@ -195,6 +195,7 @@ impl Page {
             "approve" => !blocked,
             // Only a process that reads the skills it was launched from can execute it.
             "work" => detail.elsewhere.is_none(),
+            "resume" => detail.resume_obstacle().is_none(),
             _ => true,
         });
         if !next.is_empty() {
@@ -441,6 +442,16 @@ mod tests {
         let wide: Vec<&str> =
             text.lines().filter(|line| cells(line) > 80 && !line.contains("skills runs")).collect();
         assert!(wide.is_empty(), "{wide:?}");
+    }
+
+    #[test]
+    fn a_run_of_skills_that_are_not_loaded_is_not_resumed_here() {
+        let mut detail = detail(RunState::Failed);
+        assert!(page().render(&detail).contains("resume   skills runs resume 0198a1b2-"));
+        detail.elsewhere = Some("it was launched from skills that are not loaded".to_owned());
+        detail.contract_unchanged = None;
+        let text = page().render(&detail);
+        assert!(text.contains("not loaded") && !text.contains("runs resume"), "{text}");
     }
 
     #[test]

@@ -94,7 +94,7 @@ pub enum DialogSpec {
 pub enum RunCommandKind {
     /// Resume a paused or failed run.
     Resume {
-        /// Whether its skill's contract has changed since.
+        /// Whether its skill's contract has changed since, or is not loaded.
         changed: bool,
         /// The inputs it accepts.
         fields: InputFields,

@@ -266,10 +266,44 @@ pub(super) fn waited_s(run: &RunRecord) -> u64 {
     u64::try_from((ClockReading::now().wall_ms - run.since_ms) / 1_000).unwrap_or(0)
 }
 
-/// Returns why the account of this process, with the default name of an approver, may not approve.
+/// Returns why an approval by the account of this process, with the default name of an approver, does not count.
 fn not_approver(run: &RunRecord, required: &RequiredApprovals, name: &str) -> Option<String> {
     let account = identity::account();
     let scopes: BTreeSet<String> = Scope::iter().map(|scope| scope.to_string()).collect();
     let approver = Approver { names: &[account.as_str(), name], scopes: &scopes };
-    required.refuses(approver, run.starters(), waited_s(run))
+    required.refuses(approver, run.starters(), waited_s(run)).or_else(|| {
+        let Some(Gate::Human { approvals, .. }) = &run.gate else { return None };
+        // About an unknown outcome, another choice replaces the first one.
+        let repeats = required.need > 1 && !run.is_outcome_unknown() && approvals.by.contains(&account);
+        repeats.then(|| format!("a person other than {account}, who has already approved, must approve"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skills_store::RunOptions;
+
+    #[test]
+    fn an_account_that_has_approved_is_not_an_approver() {
+        let mut run: RunRecord = serde_json::from_value(json!({
+            "id": "a", "skill_id": "demo", "state": "waiting_for_human", "held": false, "gate": null,
+            "decided": null, "contract_digest": "c", "inputs": {}, "target": null,
+            "options": RunOptions::default(), "outputs": null, "error": null, "trace_id": "t",
+            "started_by": "ana", "source": null, "progress": [0, 1], "step": null, "head": 0, "fence": 1,
+            "created_ms": 0, "since_ms": 0, "expires_ms": null, "allowed": ["approve"],
+        }))
+        .unwrap();
+        let one = RequiredApprovals::default();
+        let two = RequiredApprovals { need: 2, ..RequiredApprovals::default() };
+        let mut gate = Gate::human("book", "d", ApprovalReason::Confirmation);
+        run.gate = Some(gate.clone());
+        assert_eq!(not_approver(&run, &two, "kim"), None);
+        if let Gate::Human { approvals, .. } = &mut gate {
+            (approvals.need, approvals.by) = (2, vec![identity::account()]);
+        }
+        run.gate = Some(gate);
+        assert!(not_approver(&run, &two, "kim").unwrap().contains("has already approved"));
+        assert_eq!(not_approver(&run, &one, "kim"), None, "the rule now requires one approval");
+    }
 }

@@ -458,8 +458,8 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
         if failed.is_empty() {
             return self.print_line("No failed runs are listed.").map(|()| false);
         }
-        let skipped = bulk::changed(self.core, failed.iter().copied()).await;
-        let taken = failed.iter().filter(|run| skipped.iter().all(|one| one.id != run.id)).copied();
+        let skipped = bulk::not_resumed(self.core, failed.iter().copied()).await;
+        let taken = failed.iter().filter(|run| skipped.iter().all(|one| one.run.id != run.id)).copied();
         let taken: Vec<&RunRecord> = taken.collect();
         self.print_line("")?;
         if taken.is_empty() {
@@ -507,7 +507,7 @@ fn answers(detail: &RunDetail, scopes: &BTreeSet<Scope>) -> Vec<&'static str> {
     let mut answers: Vec<&str> = Vec::new();
     if let Some(preview) = &detail.sheet {
         answers.push("i inputs in full");
-        answers.extend(preview.blocked.is_none().then_some(if preview.outcome_unknown {
+        answers.extend(preview.approval_obstacle().is_none().then_some(if preview.outcome_unknown {
             "a answer with rerun, happened, skip or fail"
         } else {
             "a approve"

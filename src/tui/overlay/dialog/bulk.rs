@@ -57,7 +57,7 @@ impl Phase {
         let key = |action| painter.key_word(action, &CONTEXTS);
         match self {
             Self::Choosing => {
-                let left_out = runs.rows.iter().filter(|row| row.blocked.is_some()).count();
+                let left_out = runs.rows.iter().filter(|row| row.is_excluded()).count();
                 let text = match left_out {
                     0 => format!("{} toggles a run. Nothing is sent yet.", key(Action::Mark)),
                     _ => {

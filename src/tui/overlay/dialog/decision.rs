@@ -101,6 +101,7 @@ impl Decision {
     /// Restores a draft.
     pub(super) fn retyped(mut self, typed: &Map<String, Value>) -> Self {
         self.fields.retype(typed);
+        self.gates.names_another = self.fields.names_another();
         self
     }
 
@@ -203,6 +204,11 @@ impl Decision {
     fn press(&mut self, action: Action) -> Outcome {
         if let Some(why) = self.gates.not_permitted().filter(|_| decides(action)) {
             let notice = Notice::at_top(format!("Not decided: {}", shown(why)));
+            return self.show_notice(notice);
+        }
+        let approves = decides(action) && action != Action::DenyNow;
+        if let Some(why) = self.gates.no_approval().filter(|_| approves) {
+            let notice = Notice::at_top(format!("Not approved: {}", shown(why)));
             return self.show_notice(notice);
         }
         match action {
@@ -431,6 +437,7 @@ impl Overlay for Decision {
             None => {
                 if let Focus::Field(part) = self.focus {
                     self.fields.key(part, key);
+                    self.gates.names_another = self.fields.names_another();
                 }
             }
         }
@@ -440,6 +447,7 @@ impl Overlay for Decision {
     fn paste(&mut self, text: &str) -> Outcome {
         if self.focus == Focus::Field(Part::Approver) {
             self.fields.paste(Part::Approver, text);
+            self.gates.names_another = self.fields.names_another();
         } else if self.gates.takes_text() {
             self.focus = Focus::Field(Part::Notes);
             self.fields.paste(Part::Notes, text);
@@ -725,6 +733,29 @@ mod tests {
                 assert_eq!(decision.press(action), Outcome::Stay, "{action:?}");
                 assert!(decision.notice.as_deref().unwrap_or_default().contains("`decide`"), "{action:?}");
             }
+        }
+    }
+
+    #[test]
+    fn an_approval_that_the_policy_rejects_is_neither_offered_nor_sent() {
+        let approvals =
+            [Action::ApproveNow, Action::RunAgain, Action::MarkCompleted, Action::SkipStep, Action::FailStep];
+        for unknown in [false, true] {
+            let mut decision = open(json!({"outcome_unknown": unknown}));
+            let why = "the policy allows approvals by ana only";
+            decision.gates.all[0].preview.not_approver = Some(why.to_owned());
+            let offered = |decision: &Decision| -> Vec<Action> {
+                decision.gates.buttons().iter().map(|button| button.action).collect()
+            };
+            assert_eq!(offered(&decision), [Action::Back, Action::DenyNow]);
+            for action in approvals {
+                decision.notice = None;
+                assert_eq!(decision.press(action), Outcome::Stay, "{action:?}");
+                assert!(decision.notice.as_deref().unwrap_or_default().contains(why), "{action:?}");
+            }
+            decision.focus = Focus::Field(Part::Approver);
+            decision.paste("ana");
+            assert!(offered(&decision).len() > 2, "another person may approve");
         }
     }
 

@@ -226,7 +226,6 @@ impl RunCommandDialog {
             Seg::new(shown(&self.run.skill_id), skill),
             Seg::new(format!(" {}", shown(&self.run.id.0)), Role::Muted),
         ]));
-        let (through, all) = self.run.progress;
         let paused = self.run.paused && self.run.state == RunState::Pending;
         let word = if paused { "paused" } else { self.run.state.label() };
         let since = if self.run.state.is_terminal() || self.run.state == RunState::Failed {
@@ -234,7 +233,7 @@ impl RunCommandDialog {
         } else {
             format!("{word} {}", lasting(self.passed(now)))
         };
-        let state = format!("{since} {} step {} of {all}", painter.glyphs.dot, (through + 1).min(all));
+        let state = format!("{since} {} {}", painter.glyphs.dot, self.run.position());
         out.push(RichLine::of(state, Role::Muted));
         if self.past.is_none() {
             out.extend(roomy.then(RichLine::default));
@@ -468,8 +467,8 @@ impl Overlay for RunCommandDialog {
         }
         if let Some(flag) = self.fields.despite.filter(|_| asks) {
             let sign = if flag { painter.glyphs.set } else { painter.glyphs.pending };
-            let text = format!("{sign} continue with the contract of the launch");
-            line(row(y), look.label, "despite", &text, self.focus == Focus::Despite, painter);
+            let text = format!("{sign} continue with that of the launch");
+            line(row(y), look.label, "contract", &text, self.focus == Focus::Despite, painter);
             self.drawn.despite = row(y);
         }
         let last = row(inside.bottom().saturating_sub(1 + air));

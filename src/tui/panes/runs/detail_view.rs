@@ -213,13 +213,7 @@ fn state_lines(state: &DetailState, record: &RunRecord, making: &RowContext<'_>)
         Seg::new(format!("  {when} {dot} started by "), Role::Muted),
         Seg::new(shown(&record.started_by), Role::Text),
     ];
-    let (through, all) = record.progress;
-    let is_between = through >= all || record.step.as_deref() == Some(BEFORE_FIRST_STEP);
-    let place = if Group::of(record) == Group::Ended || is_between {
-        format!("{through} of {all} steps {dot} trace ")
-    } else {
-        format!("step {} of {all} {dot} trace ", (through + 1).min(all))
-    };
+    let place = format!("{} {dot} trace ", record.position());
     let trace: String = shown(&record.trace_id).chars().take(8).collect();
     let mut out =
         vec![Line::of(first), Line::of(vec![Seg::new(place, Role::Muted), Seg::new(trace, Role::Text)])];

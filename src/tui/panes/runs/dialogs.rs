@@ -63,7 +63,9 @@ impl Dialogs {
             Action::Approve | Action::Deny => return Some(self.decide(list, filter, detail)),
             Action::Launch => return Some(vec![Effect::Run(RunRequest::Launchable)]),
             Action::Resume => {
-                let changed = detail.get().is_some_and(|detail| detail.contract_unchanged == Some(false));
+                let changed = detail.get().is_some_and(|detail| {
+                    detail.contract_unchanged == Some(false) || detail.resume_obstacle().is_some()
+                });
                 let fields = detail.get().map(|detail| detail.input_fields.clone()).unwrap_or_default();
                 RunCommandKind::Resume { changed, fields }
             }

@@ -1,4 +1,5 @@
-//! The rows of the list: waiting for approval, running, waiting for a signal or paused, done. Rebuilt when a run changes.
+//! The rows of the list: waiting for approval, in progress, waiting for a signal or paused, ended. Rebuilt when a run
+//! changes.
 
 use super::feed::KnownRuns;
 use super::filter::Filter;
@@ -25,7 +26,7 @@ impl Group {
     pub fn title(self) -> &'static str {
         match self {
             Self::WaitingForApproval => "waiting for approval",
-            Self::Running => "running",
+            Self::Running => "in progress",
             Self::WaitingOrPaused => "waiting for a signal, paused",
             Self::Ended => "ended",
         }

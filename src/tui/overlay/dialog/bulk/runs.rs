@@ -313,7 +313,8 @@ impl RunRows {
         row.preview.clone_from(&detail.sheet);
         row.version = Some(detail.contract_version.clone());
         row.blocked = blocked(&row.run, command).or_else(|| {
-            let why = row.preview.as_ref().filter(|_| command == CommandName::Approve)?.blocked.as_ref()?;
+            let preview = row.preview.as_ref().filter(|_| command == CommandName::Approve)?;
+            let why = preview.approval_obstacle()?;
             Some(format!("excluded: {}", shown(why)))
         });
         row.changed = command == CommandName::Resume && detail.contract_unchanged == Some(false);
@@ -536,6 +537,11 @@ impl Row {
             requested: false,
             run,
         }
+    }
+
+    /// Returns whether its row says that the command is not sent to it.
+    pub fn is_excluded(&self) -> bool {
+        self.blocked.is_some() || (self.changed && !self.despite)
     }
 
     /// Returns the properties that are compared between runs: label and value.

@@ -67,6 +67,11 @@ impl Fields {
         (words(self.approver.text()), words(self.notes.text()))
     }
 
+    /// Returns whether a person other than the suggested approver is named.
+    pub fn names_another(&self) -> bool {
+        self.words().0.is_some_and(|name| name != self.offered.trim())
+    }
+
     pub fn key(&mut self, part: Part, key: KeyEvent) {
         match part {
             Part::Approver => self.approver.key(key),

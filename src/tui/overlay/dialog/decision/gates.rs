@@ -36,6 +36,11 @@ impl PendingGate {
         shown(self.title.as_deref().unwrap_or(&self.preview.skill_id))
     }
 
+    /// Returns why an approval by the suggested approver is rejected, unless another person is named.
+    pub fn not_approver(&self, names_another: bool) -> Option<&str> {
+        self.preview.not_approver.as_deref().filter(|_| !names_another)
+    }
+
     /// Records that no decision was made here, because there was one before.
     fn was_decided_before(&mut self) {
         self.send_state = SendState::Past("already decided".to_owned());
@@ -73,11 +78,14 @@ pub(super) struct Gates {
     pub at: usize,
     /// The filter of the list that the dialog was opened from: runs that do not match are not decided here.
     pub filter: Option<RunQuery>,
+    /// Whether a person other than the suggested approver is named.
+    pub names_another: bool,
 }
 
 impl Gates {
     pub fn new(preview: DecisionPreview) -> Self {
-        Self { all: vec![PendingGate::open(preview, None, true)], at: 0, filter: None }
+        let all = vec![PendingGate::open(preview, None, true)];
+        Self { all, at: 0, filter: None, names_another: false }
     }
 
     pub fn current(&self) -> &PendingGate {
@@ -120,12 +128,28 @@ impl Gates {
         Some(preview.blocked.as_deref().unwrap_or("the key lacks a scope"))
     }
 
-    /// Returns why an approval of the selected gates would only fail their steps; `None` if one of them can be
-    /// executed.
+    /// Returns why an approval of the selected gates would be rejected, or only fail their steps; `None` if one of them
+    /// can be executed.
     pub fn in_the_way(&self) -> Option<&str> {
+        self.shared_obstacle(|one| {
+            one.preview.blocked.as_deref().or_else(|| one.not_approver(self.names_another))
+        })
+    }
+
+    /// Returns why an approval of the selected gates would be rejected, whatever the choice; `None` if one of them can be
+    /// approved.
+    pub fn no_approval(&self) -> Option<&str> {
+        self.shared_obstacle(|one| one.not_approver(self.names_another))
+    }
+
+    /// Returns the obstacle of the first selected gate if all of them have one.
+    fn shared_obstacle<'g>(
+        &'g self,
+        obstacle: impl Fn(&'g PendingGate) -> Option<&'g str>,
+    ) -> Option<&'g str> {
         let mut open = self.selected();
-        let first = open.next()?.preview.blocked.as_deref()?;
-        open.all(|one| one.preview.blocked.is_some()).then_some(first)
+        let first = obstacle(open.next()?)?;
+        open.all(|one| obstacle(one).is_some()).then_some(first)
     }
 
     /// Returns the buttons: "Cancel" first, or only "Close" while a decision is in flight or nothing is left to decide.
@@ -141,7 +165,7 @@ impl Gates {
             return out;
         }
         out.push(Button::danger(Action::DenyNow, format!("Deny{count}")));
-        if self.all[0].preview.outcome_unknown {
+        if self.all[0].preview.outcome_unknown && self.no_approval().is_none() {
             out.push(Button::danger(Action::FailStep, format!("Fail{count}")));
             out.push(Button::new(Action::SkipStep, format!("Skip{count}")));
             out.push(Button::new(Action::MarkCompleted, "Mark completed"));
@@ -208,15 +232,18 @@ impl Gates {
     }
 
     /// Returns a command for each selected gate with exactly the inputs that were shown, and marks it as sent. A gate
-    /// that cannot be executed takes no command that executes it.
+    /// that cannot be executed takes no command that executes it, and one whose approval is rejected no approval.
     pub fn decide(
         &mut self,
         (verdict, choice): (Verdict, Option<Choice>),
         executes: bool,
         (approver, notes): (Option<String>, Option<String>),
     ) -> Vec<(RunId, RunCommand)> {
+        let names_another = self.names_another;
         let taken = |one: &&mut PendingGate| {
-            one.marked && one.send_state == SendState::Open && !(executes && one.preview.blocked.is_some())
+            let is_rejected = verdict == Verdict::Approve && one.not_approver(names_another).is_some();
+            let is_blocked = executes && one.preview.blocked.is_some();
+            one.marked && one.send_state == SendState::Open && !is_blocked && !is_rejected
         };
         let send = |one: &mut PendingGate| {
             one.send_state = SendState::Sent;

@@ -215,7 +215,8 @@ pub(super) fn body_lines(
     subject_lines(gates, width, &mut out);
     blank(&mut out);
     let unknown = preview.outcome_unknown.then_some("Outcome unknown: its execution was interrupted.");
-    let warnings = [unknown, preview.irreversible.as_deref(), preview.blocked.as_deref()];
+    let rejected = gates.current().not_approver(gates.names_another);
+    let warnings = [unknown, preview.irreversible.as_deref(), preview.blocked.as_deref(), rejected];
     for warning in warnings.into_iter().flatten() {
         out.extend(warned(warning, width));
     }

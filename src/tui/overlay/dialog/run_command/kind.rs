@@ -23,6 +23,9 @@ impl RunCommandKind {
     pub(super) fn explains(&self, run: &RunRecord) -> String {
         let step = run.step.as_deref().map(shown);
         match self {
+            Self::Resume { .. } if run.paused && run.progress.0 >= run.progress.1 => {
+                "The run is paused; it continues when you resume it.".to_owned()
+            }
             Self::Resume { .. } if run.paused => {
                 "The run is paused; its next step starts when you resume it.".to_owned()
             }
