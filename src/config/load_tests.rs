@@ -342,6 +342,7 @@ fn check_reports_every_key_that_only_the_user_may_set() {
         "store: sqlite:a.db",
         "store_mode: \"0660\"",
         "retention: {completed: 30d}",
+        "plain: true",
     ];
     let own = ALLOWED.iter().filter(|(_, words)| words.ends_with("in your own config.yaml only"));
     let keys: Vec<&str> = entries.iter().filter_map(|entry| Some(entry.split_once(':')?.0)).collect();

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{BaselineChange, LintFinding, LintReport};
 use crate::{Code, Error};
+use skills_skill::lint::rules;
 
 /// Version of the file format.
 const VERSION: u32 = 1;
@@ -56,7 +57,7 @@ impl LintBaseline {
     pub fn apply(&self, report: &mut LintReport, folder: &Path) {
         let mut left: BTreeMap<Key, usize> = BTreeMap::new();
         for known in &self.findings {
-            let message = portable(&known.message, folder);
+            let message = identity(&known.code, &known.message, folder);
             *left.entry((known.file.clone(), known.code.clone(), message)).or_default() += known.count;
         }
         let mut known = Vec::new();
@@ -106,8 +107,15 @@ pub fn check_version(path: &Path, found: u32, expected: u32) -> Result<(), Error
 
 /// Returns the identity of a finding: numbers in its message are ignored, because they change with the text.
 fn key(found: &LintFinding, folder: &Path) -> Key {
-    let message = portable(&found.finding.message, folder);
+    let message = identity(&found.finding.code, &found.finding.message, folder);
     (relative(&found.path(), folder), found.finding.code.clone(), message)
+}
+
+/// Returns what of a message identifies its finding. Of commands, hooks and tools every character counts: another address
+/// is another command.
+fn identity(code: &str, message: &str, folder: &Path) -> String {
+    let executed = [&rules::COMMAND_EXPANSION, &rules::HOOKS, &rules::GRANTS_SHELL, &rules::GRANTS_TOOLS];
+    if executed.iter().any(|rule| rule.code == code) { message.to_owned() } else { portable(message, folder) }
 }
 
 /// Returns a message without numbers, and with paths relative to the folder: messages may name other files. A message

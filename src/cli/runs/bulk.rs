@@ -18,7 +18,9 @@ use crate::failure::{Exit, Failure};
 use crate::output::{
     HANGING, TerminalCaps, TextStyle, cells, counted, fit, inflected, push_painted, push_row,
 };
-use skills_api::{Code, CoreParts, DecisionPreview, Error, RunClient, RunCommand, UNDONE, distinguish};
+use skills_api::{
+    Code, CommandResult, CoreParts, DecisionPreview, Error, RunClient, RunCommand, UNDONE, distinguish,
+};
 use skills_model::{CommandName, RunState, Verdict};
 use skills_skill::{Digest, safe_text};
 use skills_store::{RunFilter, RunRecord};
@@ -235,6 +237,25 @@ fn choose(
     }
 }
 
+/// Sends a command to a run. Resumes it only with the inputs and from the checkpoint that were listed.
+///
+/// # Errors
+/// Returns `invalid_transition` if they changed, and the errors of the command.
+pub async fn send_as_listed(
+    client: &(impl RunClient + ?Sized),
+    run: &RunRecord,
+    command: RunCommand,
+) -> Result<CommandResult, Error> {
+    if matches!(command, RunCommand::Resume { .. }) {
+        let now = client.run(&run.id.0).await?.run;
+        if (&now.inputs, now.head) != (&run.inputs, run.head) {
+            let message = "the run was resumed since it was listed; list it again to review its inputs";
+            return Err(Error::new(Code::InvalidTransition, message));
+        }
+    }
+    client.send_command(&run.id.0, command).await
+}
+
 /// Sends a command to each run, and reports each outcome.
 async fn send(
     cx: &mut Context,
@@ -246,7 +267,7 @@ async fn send(
     let mut report = Report { runs: Vec::new() };
     for (one, command) in commands {
         let run = one.run;
-        let (outcome, note) = match client.send_command(&run.id.0, command).await {
+        let (outcome, note) = match send_as_listed(client, run, command).await {
             Ok(result) => (if result.repeated { "repeated" } else { "done" }, result.note),
             Err(error) => (error.outcome(), with_option(error).message),
         };

@@ -336,16 +336,27 @@ fn shown_command(text: &str) -> String {
 /// Reports hooks in the frontmatter.
 pub(super) fn hooks(subject: &LintInput<'_>, notes: &mut Notes<'_>) {
     if subject.skill.clients.has_hooks {
-        let value = subject.value("hooks").map_or("", |at| slice(notes.source, at));
-        let hooks = shown_command(value);
+        let hooks = shown_command(entry_text(subject, "hooks", notes.source));
         let message = format!("the skill has hooks, which run automatically on events: {hooks}");
         notes.add(&rules::HOOKS, Some("hooks"), subject.key("hooks"), message);
     }
     if let Some(at) = unindented_line(subject, notes.source) {
-        let message = "Claude Code may take this line for a key, such as `hooks`, in the middle of a value";
+        let line = shown_command(slice(notes.source, at.clone()));
+        let message =
+            format!("Claude Code may take {line}, in the middle of a value, for a key, such as `hooks`");
         let finding = notes.add(&rules::HOOKS, None, at, message);
         "Indent the line.".clone_into(&mut finding.help);
     }
+}
+
+/// Returns the text of an entry of the frontmatter behind its key.
+fn entry_text<'s>(subject: &LintInput<'_>, key: &str, source: &'s str) -> &'s str {
+    let Content::Map(entries) = &subject.root.value else { return "" };
+    let Some(at) = subject.key(key) else { return "" };
+    let next =
+        entries.iter().map(|entry| (subject.at)(&entry.key_at).start).filter(|start| *start > at.start);
+    let end = next.min().unwrap_or(crate::fence::split(source).yaml.end);
+    source.get(at.end..end).map_or("", |text| text.trim_start_matches([':', '"', '\'']).trim())
 }
 
 /// Returns a line in the middle of a value of the frontmatter that begins in the first column. Claude Code reads a
@@ -359,8 +370,9 @@ fn unindented_line(subject: &LintInput<'_>, source: &str) -> Option<Range<usize>
         let text = line.trim_end();
         let at = start..start + text.len();
         start += line.len();
-        let is_item = text == "-" || text.starts_with("- ");
-        let is_closing = text.chars().all(|c| matches!(c, ']' | '}' | ',' | ' '));
+        let is_item = matches!(text, "-" | "...") || text.starts_with("- ") || text.starts_with("-\t");
+        let uncommented = text.split_once(" #").map_or(text, |(text, _)| text);
+        let is_closing = uncommented.chars().all(|c| matches!(c, ']' | '}' | ',' | ' '));
         let is_indented = text.starts_with([' ', '\t', '#']);
         // The key may be quoted.
         let is_key = keys.contains(&at.start) || keys.contains(&(at.start + 1));
@@ -534,6 +546,20 @@ mod tests {
             assert_eq!(lines[1..], [command], "{early:?}");
         }
         assert_eq!(executed("\nmetadata: {a: \"[x\nhooks:\n  Stop: []\nx: 1 --- \"}", "").len(), 1);
+    }
+
+    #[test]
+    fn hooks_are_named_completely() {
+        for (hooks, expected) in [
+            ("hooks:\n  Stop:\n    - command: make fmt\nlicense: MIT", "`Stop:␊- command: make fmt`"),
+            ("hooks: {Stop: [{command: make fmt}]}", "`{Stop: [{command: make fmt}]}`"),
+        ] {
+            let text =
+                format!("---\nname: x\ndescription: Formats tables. Use for tables.\n{hooks}\n---\n# T\n");
+            let skill = crate::parse(Path::new("/s/x/SKILL.md"), text.as_bytes(), 0).unwrap();
+            let found = skill.findings.iter().find(|finding| finding.code == rules::HOOKS.code).unwrap();
+            assert!(found.message.ends_with(expected), "{}", found.message);
+        }
     }
 
     #[test]

@@ -482,7 +482,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
         for one in chosen.runs {
             let command =
                 RunCommand::Resume { checkpoint: None, inputs: None, despite_change: false, by: None };
-            let line = match self.core.send_command(&one.run.id.0, command).await {
+            let line = match bulk::send_as_listed(self.core, one.run, command).await {
                 Ok(result) => {
                     resumed += 1;
                     capitalized(&clean(&result.note))

@@ -200,8 +200,14 @@ impl RunCommandDialog {
             self.fields.show_assignee(run);
         }
         // What was reviewed here would not be what is resumed.
-        self.outdated |= matches!(self.kind, RunCommandKind::Resume { .. })
-            && (&before.inputs, before.head) != (&run.inputs, run.head);
+        self.outdated |= match self.kind {
+            RunCommandKind::Resume { .. } | RunCommandKind::Replay => {
+                (&before.inputs, before.head) != (&run.inputs, run.head)
+            }
+            // A run that is executed continues meanwhile.
+            RunCommandKind::Fork => before.inputs != run.inputs,
+            _ => false,
+        };
         let outdated = || self.outdated.then(|| OUTDATED.to_owned());
         let refusal = self.kind.refused_by(run).or_else(outdated);
         let before = std::mem::replace(&mut self.past, refusal);
