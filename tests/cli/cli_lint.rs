@@ -205,7 +205,7 @@ fn hidden_text_in_every_text_file_of_a_bundle_is_found() {
     home.file("notes/SKILL.md", TWO_LINKS.replace("[b](b.md)", "b"));
     home.file("notes/a.md", "\u{feff}a \u{e0041}\u{e0042}\n");
     home.file("notes/skill.yaml", "id: x.notes\nsteps: []\n# \u{202e}\n");
-    home.file("notes/b.bin", "\u{202e}");
+    home.file("notes/b.bin", "\0\u{202e}");
     let report = home.run(&["lint", "notes", "--format", "json"]).json();
     let smuggled = report["findings"].as_array().unwrap().iter();
     let smuggled = smuggled.filter(|finding| finding["code"] == "smuggled-text");

@@ -235,11 +235,11 @@ fn frontmatter_end_for_claude_code(source: &str) -> Option<usize> {
     Some(source.len() - body.len())
 }
 
-/// Returns the end of the frontmatter for Claude Code if it is before the body that other clients read.
-fn early_end(source: &str, body_start: usize) -> Option<usize> {
-    let end = frontmatter_end_for_claude_code(source)?;
-    let between = source.get(end..body_start).unwrap_or_default();
-    (!between.trim_matches(is_space).is_empty()).then_some(end)
+/// Returns the end of the first `---` in the middle of the frontmatter, where Claude Code ends it.
+fn early_end(source: &str) -> Option<usize> {
+    let yaml = crate::fence::split(source).yaml;
+    let at = slice(source, yaml.clone()).find("---")?;
+    Some(yaml.start + at + 3)
 }
 
 /// Returns the commands that Claude Code runs when it loads a skill: those in the body, and in what is the body for it.
@@ -295,7 +295,7 @@ fn on_one_line(command: &str) -> String {
 /// Returns what Claude Code executes when it loads a skill, one line each.
 pub fn executed_on_load(source: &str) -> Vec<String> {
     let body = crate::fence::split(source).body.start;
-    let early = early_end(source, body).map(|_| {
+    let early = early_end(source).map(|_| {
         "`---` in the frontmatter, at which Claude Code ends it: it may read other hooks, tools and instructions"
             .to_owned()
     });
@@ -309,7 +309,7 @@ pub fn executed_on_load(source: &str) -> Vec<String> {
 /// Reports commands that Claude Code runs when it loads the skill, and what may hide them.
 pub(super) fn expansions(body_start: usize, notes: &mut Notes<'_>) {
     let source = notes.source;
-    if let Some(end) = early_end(source, body_start) {
+    if let Some(end) = early_end(source) {
         let message = "Claude Code ends the frontmatter at this `---` and takes the rest for instructions";
         let finding = notes.add(&rules::COMMAND_EXPANSION, None, end - 3..end, message);
         "Write the value or comment without `---`.".clone_into(&mut finding.help);
