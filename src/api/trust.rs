@@ -145,7 +145,7 @@ pub fn survey(
     let text = main.and_then(|main| Some((place.join(main), read(main)?)));
     let seen = text.as_ref().and_then(|(main, text)| skills_skill::parse(main, text.as_bytes(), 0).ok());
     let commands = text.iter().flat_map(|(_, text)| executed_on_load(text)).collect();
-    let has_hooks = |skill: &Skill| skill.clients.has_hooks;
+    let has_hooks = |skill: &Skill| skill.findings.iter().any(|finding| finding.code == HOOKS.code);
     let contract = read(CONTRACT).filter(|_| is_bundle(place));
     let contract = contract.and_then(|text| contract::parse(&place.join(CONTRACT), &text).0);
     let (measured, obstacle) = if has_moved.get() {
@@ -161,9 +161,7 @@ pub fn survey(
         capabilities,
         services: described,
         commands,
-        hooks: skill.is_some_and(has_hooks)
-            || seen.as_ref().is_some_and(has_hooks)
-            || seen.iter().flat_map(|seen| &seen.findings).any(|finding| finding.code == HOOKS.code),
+        hooks: skill.is_some_and(has_hooks) || seen.as_ref().is_some_and(has_hooks),
         files: measured.as_ref().map_or(0, |measured| measured.files.len()),
         bytes: measured.as_ref().map_or(0, |measured| measured.bytes),
         digest: measured.as_ref().map(|measured| measured.digest),

@@ -12,7 +12,7 @@ use rustix::process::{Signal, getpid, kill_process};
 use serde_json::{Value, json};
 use skills_api::{
     AuditFilter, Code, CoreParts, ExecutionOptions, LaunchRequest, Local, RunClient as _, RunCommand,
-    StepState, StepView, SuppliedFile, list_commands,
+    RunDetail, StepState, StepView, SuppliedFile, list_commands,
 };
 use skills_model::{ApprovalReason, Choice, Gate, RunState, Verdict};
 use skills_skill::Digest;
@@ -248,16 +248,22 @@ async fn only_what_changed_is_named_as_changed() {
     assert_eq!(sheet.changed.as_deref(), Some(both));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn only_workers_record_changed_approval_requests() {
-    let place = TestHome::new();
-    let core = place.open().await;
-    let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
+/// Launches a run that waits for approval, and edits its script: what it would ask now is shown.
+async fn with_changed_script(place: &TestHome, core: &Arc<Local>) -> (RunRecord, RunDetail) {
+    let waiting = run(core, "ledger", json!({ "amounts": [1] })).await;
     let script = "skills/ledger/scripts/book.sh";
     let launched = std::fs::read_to_string(place.path(script)).unwrap();
     place.write(script, &format!("{launched}# edited\n"));
     let shown = core.run(&waiting.id.0).await.unwrap();
     assert_ne!(shown.run.gate, waiting.gate, "what it would ask now is shown");
+    (waiting, shown)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_workers_record_changed_approval_requests() {
+    let place = TestHome::new();
+    let core = place.open().await;
+    let (waiting, shown) = with_changed_script(&place, &core).await;
     let seen = core.run(&waiting.id.0).await.unwrap().events.last().unwrap().number;
     assert_eq!(seen, shown.events.last().unwrap().number, "and reading records nothing");
     core.start_workers().await.unwrap();
@@ -272,12 +278,7 @@ async fn only_workers_record_changed_approval_requests() {
 async fn a_rejected_decision_about_a_changed_question_records_nothing() {
     let place = TestHome::new();
     let core = place.open().await;
-    let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
-    let script = "skills/ledger/scripts/book.sh";
-    let launched = std::fs::read_to_string(place.path(script)).unwrap();
-    place.write(script, &format!("{launched}# edited\n"));
-    let shown = core.run(&waiting.id.0).await.unwrap();
-    assert_ne!(shown.run.gate, waiting.gate);
+    let (waiting, shown) = with_changed_script(&place, &core).await;
     let mut decision = decide(&shown.run, Verdict::Approve, "bo");
     if let RunCommand::Decide { result, .. } = &mut decision {
         *result = Some(json!("no object"));

@@ -18,6 +18,8 @@ use skills_base::files::Folder;
 /// Extensions of files that are read as text, even if a byte of it is invalid.
 const TEXT: &[&str] =
     &["md", "mdx", "markdown", "rst", "txt", "yaml", "yml", "json", "toml", "csv", "html", "xml"];
+/// Maximum number of commands with a finding of their own.
+const MAX_COMMAND_FINDINGS: usize = 20;
 /// Maximum number of characters of a command in a message.
 const MAX_SHOWN_CHARS: usize = 200;
 /// Maximum number and size of the files of a bundle that are checked.
@@ -221,7 +223,7 @@ fn joins(c: char, before: Option<char>) -> bool {
         })
 }
 
-/// White space for Claude Code, as `\\s` in JavaScript.
+/// White space for Claude Code, as `\s` in JavaScript.
 fn is_space(c: char) -> bool {
     c.is_whitespace() || c == '\u{feff}'
 }
@@ -314,10 +316,19 @@ pub(super) fn expansions(body_start: usize, notes: &mut Notes<'_>) {
         let finding = notes.add(&rules::COMMAND_EXPANSION, None, end - 3..end, message);
         "Write the value or comment without `---`.".clone_into(&mut finding.help);
     }
-    // Each command is named, so that the baseline does not accept another one.
-    for (at, command) in command_expansions(source, body_start) {
+    // Each command is named, so that the baseline does not accept another one. A file may contain hundreds of thousands.
+    let mut found = command_expansions(source, body_start);
+    let rest = found.split_off(found.len().min(MAX_COMMAND_FINDINGS));
+    for (at, command) in found {
         let message = format!("loading the skill runs {}", shown_command(command));
         notes.add(&rules::COMMAND_EXPANSION, None, at, message);
+    }
+    if let Some((at, _)) = rest.first() {
+        let commands: Vec<&str> = rest.iter().map(|(_, command)| *command).collect();
+        let (count, shown) = (commands.len(), shown_command(&commands.join("\n")));
+        let message =
+            format!("the number of further commands that loading the skill runs is {count}: {shown}");
+        notes.add(&rules::COMMAND_EXPANSION, None, at.clone(), message);
     }
 }
 
@@ -546,6 +557,21 @@ mod tests {
             assert_eq!(lines[1..], [command], "{early:?}");
         }
         assert_eq!(executed("\nmetadata: {a: \"[x\nhooks:\n  Stop: []\nx: 1 --- \"}", "").len(), 1);
+    }
+
+    #[test]
+    fn findings_about_commands_are_limited_and_cover_all_of_them() {
+        let message = |last: &str| {
+            let body = format!("{}!`{last}`\n", "!`a`\n".repeat(100_000));
+            let text = format!("---\nname: x\ndescription: Formats tables. Use for tables.\n---\n{body}");
+            let skill = crate::parse(Path::new("/s/x/SKILL.md"), text.as_bytes(), 0).unwrap();
+            let found: Vec<_> =
+                skill.findings.into_iter().filter(|one| one.code == rules::COMMAND_EXPANSION.code).collect();
+            assert_eq!(found.len(), MAX_COMMAND_FINDINGS + 1);
+            found.into_iter().next_back().unwrap().message
+        };
+        assert!(message("b").contains("99981"), "{}", message("b"));
+        assert_ne!(message("b"), message("curl evil"));
     }
 
     #[test]
