@@ -268,7 +268,8 @@ fn described(rule: &LintRule, look: TerminalCaps) -> String {
     let mut out =
         format!("{} ({severity}{fixable}{ignorable})\n", TextStyle::Strong.paint(&rule.code, look.color));
     for (label, text) in [("finds", &rule.subject), ("reason", &rule.reason), ("help", &rule.help)] {
-        let _ = writeln!(out, "  {label:<8}{text}");
+        let rows = look.rows(&format!("  {label:<8}"), "          ", text);
+        out.extend(rows.into_iter().map(|row| row + "\n"));
     }
     for (at, line) in rule.example.lines().enumerate() {
         let label = if at == 0 { "example" } else { "" };

@@ -142,14 +142,33 @@ fn render(report: &VisibilityReport, look: TerminalCaps) -> String {
         }
         table(report, &clients, width, look, &mut out);
     }
-    let legend = Visibility::ALL.map(|state| format!("{} {}", state.sign(look.unicode), state.label()));
-    let _ = writeln!(out, "\n{}", TextStyle::Muted.paint(&legend.join("   "), look.color));
+    out.push('\n');
+    for row in legend(look) {
+        let _ = writeln!(out, "{}", TextStyle::Muted.paint(&row, look.color));
+    }
     let clients = counted(report.clients.len(), "client");
     let _ = writeln!(out, "{}, {clients}", counted(report.total, "skill file"));
     if let Some(next) = &report.next {
         let _ = writeln!(out, "more: --cursor {}", quoted(next));
     }
     out
+}
+
+/// Returns the signs with their meanings, in rows that fit the terminal.
+fn legend(look: TerminalCaps) -> Vec<String> {
+    let entries = Visibility::ALL.map(|state| format!("{} {}", state.sign(look.unicode), state.label()));
+    let width = look.text_width(usize::MAX);
+    let mut rows: Vec<String> = Vec::new();
+    for entry in entries {
+        match rows.last_mut() {
+            Some(row) if cells(row) + 3 + cells(&entry) <= width => {
+                *row += "   ";
+                *row += &entry;
+            }
+            _ => rows.push(entry),
+        }
+    }
+    rows
 }
 
 /// Returns the width of the column of a client.

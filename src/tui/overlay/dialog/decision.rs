@@ -334,8 +334,11 @@ fn caption(
     } else if !gates.shows_selected() {
         ["Not selected: Space selects this run."; 2].map(Cow::from)
     } else if notes_are_empty {
-        let count = gates.selected().count();
-        let count = if count > 1 { format!(" {count} runs") } else { String::new() };
+        let runs = |verdict, executes| {
+            let count = gates.count(verdict, executes);
+            if count.is_empty() { count } else { format!(" {count} runs") }
+        };
+        let (approved, denied) = (runs(Verdict::Approve, true), runs(Verdict::Deny, false));
         if gates.all[0].preview.outcome_unknown {
             [
                 format!("Type to add notes; {copy} copies the inputs, uppercase keys decide.").into(),
@@ -343,17 +346,17 @@ fn caption(
             ]
         } else if gates.in_the_way().is_some() {
             [
-                format!("{deny} denies{count}, {copy} copies inputs; other letters start the notes.").into(),
-                format!("{deny} denies{count}, {copy} copies, others add notes.").into(),
+                format!("{deny} denies{denied}, {copy} copies inputs; other letters start the notes.").into(),
+                format!("{deny} denies{denied}, {copy} copies, others add notes.").into(),
             ]
         } else {
             [
                 format!(
-                    "{approve} approves{count}, {deny} denies{count}, {copy} copies inputs; other letters start the \
+                    "{approve} approves{approved}, {deny} denies{denied}, {copy} copies inputs; other letters start the \
                      notes."
                 )
                 .into(),
-                format!("{approve} approves{count}, {deny} denies{count}, {copy} copies, others add notes.")
+                format!("{approve} approves{approved}, {deny} denies{denied}, {copy} copies, others add notes.")
                     .into(),
             ]
         }
@@ -699,6 +702,30 @@ mod tests {
             panic!("nothing was sent")
         };
         assert_eq!(sent.len(), 2);
+    }
+
+    #[test]
+    fn an_approval_counts_only_the_runs_that_take_it() {
+        let mut decision = open(json!({}));
+        let why = "ana has already approved; another person must approve";
+        for (run, not_approver) in [("r2", None), ("r3", Some(why))] {
+            let preview = preview(json!({"run": run, "inputs_digest": run, "not_approver": not_approver}));
+            decision.gates.all.extend(Gates::new(preview).all);
+        }
+        let names = |decision: &Decision| -> Vec<String> {
+            decision.gates.buttons().into_iter().map(|button| button.label).collect()
+        };
+        assert_eq!(names(&decision), ["Cancel", "Deny 3", "Approve 2 of 3"]);
+        decision.moved(Action::Down);
+        decision.moved(Action::Down);
+        "r3".clone_into(&mut decision.drawn_digest);
+        assert_eq!(names(&decision), ["Cancel", "Deny 3"]);
+        assert_eq!(
+            decision.press(Action::ApproveNow),
+            Outcome::Stay,
+            "the run that is shown takes no approval"
+        );
+        assert!(decision.notice.take().is_some_and(|text| text.contains(why)));
     }
 
     #[test]

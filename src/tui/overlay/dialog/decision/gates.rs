@@ -41,6 +41,13 @@ impl PendingGate {
         self.preview.not_approver.as_deref().filter(|_| !names_another)
     }
 
+    /// Returns whether a command is sent for this gate: one that cannot be executed takes none that executes it, and one
+    /// whose approval is rejected no approval.
+    fn takes(&self, verdict: Verdict, executes: bool, names_another: bool) -> bool {
+        let is_rejected = verdict == Verdict::Approve && self.not_approver(names_another).is_some();
+        !is_rejected && !(executes && self.preview.blocked.is_some())
+    }
+
     /// Records that no decision was made here, because there was one before.
     fn was_decided_before(&mut self) {
         self.send_state = SendState::Past("already decided".to_owned());
@@ -107,6 +114,17 @@ impl Gates {
         one.marked && one.send_state == SendState::Open
     }
 
+    /// Returns the number of gates that a command would apply to, and of how many selected ones; empty for a single one.
+    pub fn count(&self, verdict: Verdict, executes: bool) -> String {
+        let selected = self.selected().count();
+        let taken = self.selected().filter(|one| one.takes(verdict, executes, self.names_another)).count();
+        match selected {
+            0 | 1 => String::new(),
+            _ if taken < selected => format!("{taken} of {selected}"),
+            _ => selected.to_string(),
+        }
+    }
+
     pub fn any_open(&self) -> bool {
         self.all.iter().any(|one| one.send_state == SendState::Open)
     }
@@ -128,52 +146,41 @@ impl Gates {
         Some(preview.blocked.as_deref().unwrap_or("the key lacks a scope"))
     }
 
-    /// Returns why an approval of the selected gates would be rejected, or only fail their steps; `None` if one of them
-    /// can be executed.
+    /// Returns why an approval of the gate that is shown would be rejected, or only fail its step. No selected gate is
+    /// approved while another one is shown that takes no approval.
     pub fn in_the_way(&self) -> Option<&str> {
-        self.shared_obstacle(|one| {
-            one.preview.blocked.as_deref().or_else(|| one.not_approver(self.names_another))
-        })
+        self.current().preview.blocked.as_deref().or_else(|| self.no_approval())
     }
 
-    /// Returns why an approval of the selected gates would be rejected, whatever the choice; `None` if one of them can be
-    /// approved.
+    /// Returns why an approval of the gate that is shown would be rejected, whatever the choice.
     pub fn no_approval(&self) -> Option<&str> {
-        self.shared_obstacle(|one| one.not_approver(self.names_another))
-    }
-
-    /// Returns the obstacle of the first selected gate if all of them have one.
-    fn shared_obstacle<'g>(
-        &'g self,
-        obstacle: impl Fn(&'g PendingGate) -> Option<&'g str>,
-    ) -> Option<&'g str> {
-        let mut open = self.selected();
-        let first = obstacle(open.next()?)?;
-        open.all(|one| obstacle(one).is_some()).then_some(first)
+        self.current().not_approver(self.names_another)
     }
 
     /// Returns the buttons: "Cancel" first, or only "Close" while a decision is in flight or nothing is left to decide.
     pub fn buttons(&self) -> Vec<Button> {
-        let open = self.selected().count();
         let blocked = self.in_the_way().is_some();
         if !self.takes_text() {
             return vec![Button::new(Action::Back, "Close")];
         }
-        let count = if open > 1 { format!(" {open}") } else { String::new() };
         let mut out = vec![Button::new(Action::Back, "Cancel")];
         if !self.shows_selected() {
             return out;
         }
-        out.push(Button::danger(Action::DenyNow, format!("Deny{count}")));
+        let label = |word: &str, verdict, executes| {
+            let count = self.count(verdict, executes);
+            if count.is_empty() { word.to_owned() } else { format!("{word} {count}") }
+        };
+        out.push(Button::danger(Action::DenyNow, label("Deny", Verdict::Deny, false)));
         if self.all[0].preview.outcome_unknown && self.no_approval().is_none() {
-            out.push(Button::danger(Action::FailStep, format!("Fail{count}")));
-            out.push(Button::new(Action::SkipStep, format!("Skip{count}")));
+            out.push(Button::danger(Action::FailStep, label("Fail", Verdict::Approve, false)));
+            out.push(Button::new(Action::SkipStep, label("Skip", Verdict::Approve, false)));
             out.push(Button::new(Action::MarkCompleted, "Mark completed"));
             if !blocked {
-                out.push(Button::new(Action::RunAgain, format!("Run again{count}")));
+                out.push(Button::new(Action::RunAgain, label("Run again", Verdict::Approve, true)));
             }
         } else if !blocked {
-            out.push(Button::new(Action::ApproveNow, format!("Approve{count}")));
+            out.push(Button::new(Action::ApproveNow, label("Approve", Verdict::Approve, true)));
         }
         out
     }
@@ -231,8 +238,8 @@ impl Gates {
         left.map(until_younger).min().and_then(|millis| u64::try_from(millis).ok())
     }
 
-    /// Returns a command for each selected gate with exactly the inputs that were shown, and marks it as sent. A gate
-    /// that cannot be executed takes no command that executes it, and one whose approval is rejected no approval.
+    /// Returns a command for each selected gate that takes it, with exactly the inputs that were shown, and marks it as
+    /// sent.
     pub fn decide(
         &mut self,
         (verdict, choice): (Verdict, Option<Choice>),
@@ -241,9 +248,7 @@ impl Gates {
     ) -> Vec<(RunId, RunCommand)> {
         let names_another = self.names_another;
         let taken = |one: &&mut PendingGate| {
-            let is_rejected = verdict == Verdict::Approve && one.not_approver(names_another).is_some();
-            let is_blocked = executes && one.preview.blocked.is_some();
-            one.marked && one.send_state == SendState::Open && !is_blocked && !is_rejected
+            one.marked && one.send_state == SendState::Open && one.takes(verdict, executes, names_another)
         };
         let send = |one: &mut PendingGate| {
             one.send_state = SendState::Sent;
