@@ -14,6 +14,9 @@ const CONTEXT_LENGTH: usize = 10;
 /// Number of characters at the beginning of such a text that remain, too.
 const START_LENGTH: usize = 12;
 
+/// What is listed instead of inputs that the list leaves out.
+const INPUTS_LEFT_OUT: &str = "inputs of the run not listed: too long";
+
 /// What distinguishes runs, and what they have in common.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Distinction {
@@ -26,11 +29,20 @@ pub struct Distinction {
     /// Inputs and labels in which each run differs from the others of its skill, except what all titles say. The runs of
     /// a skill have the same fields in the same order; a field that a run does not have is empty.
     pub rows: Vec<Vec<String>>,
+    /// Whether the list leaves out the inputs of each run.
+    without_inputs: Vec<bool>,
 }
 
 impl Distinction {
+    /// Returns each row on one line, which says if the inputs are left out.
     pub fn lines(&self, between: &str) -> Vec<String> {
-        self.rows.iter().map(|row| line(row, between)).collect()
+        let rows = self.rows.iter().zip(self.without_inputs.iter().copied());
+        rows.map(|(row, without_inputs)| match (without_inputs, line(row, between)) {
+            (false, line) => line,
+            (true, line) if line.is_empty() => INPUTS_LEFT_OUT.to_owned(),
+            (true, line) => format!("{INPUTS_LEFT_OUT}{between}{line}"),
+        })
+        .collect()
     }
 }
 
@@ -75,7 +87,11 @@ fn compare(runs: &[&RunRecord], with_empty_fields: bool) -> Distinction {
     for (at, run) in runs.iter().enumerate() {
         by_skill.entry(&run.skill_id).or_default().push(at);
     }
-    let mut out = Distinction { rows: vec![Vec::new(); runs.len()], ..Distinction::default() };
+    let mut out = Distinction {
+        rows: vec![Vec::new(); runs.len()],
+        without_inputs: runs.iter().map(|run| run.lacks_inputs()).collect(),
+        ..Distinction::default()
+    };
     let is_one_title = runs.len() > 1 && is_same(runs.iter().map(|run| run.title()));
     if is_one_title {
         out.title = runs[0].title().map(|title| safe_text::line(title).into_owned());
@@ -325,6 +341,16 @@ mod tests {
             expires_ms: None,
             allowed: Vec::new(),
         }
+    }
+
+    #[test]
+    fn inputs_that_a_list_leaves_out_are_mentioned() {
+        let mut long = run("send", "Send", Value::Null);
+        let runs = [run("send", "Send", json!({"n": 1})), long.clone()];
+        assert_eq!(distinguish(&runs).lines("  "), ["n=1", INPUTS_LEFT_OUT]);
+        assert_eq!(distinguish(&runs).inputs, "", "nothing is known to be the same");
+        long.options.labels.insert("env".to_owned(), "prod".to_owned());
+        assert_eq!(distinguish([&long]).lines(", "), [format!("{INPUTS_LEFT_OUT}, env=prod")]);
     }
 
     #[test]

@@ -207,13 +207,47 @@ impl RunQuery {
         &self.terms
     }
 
-    /// Returns whether a run matches at a moment (milliseconds since 1970-01-01 UTC).
+    /// Returns whether a run certainly matches at a moment (milliseconds since 1970-01-01 UTC).
     pub fn matches(&self, run: &RunRecord, now_ms: i64) -> bool {
-        self.terms.iter().all(|term| term.test.matches(run, now_ms) != term.negated)
+        self.evaluate(run, now_ms) == Some(true)
+    }
+
+    /// Returns whether a run matches at a moment (milliseconds since 1970-01-01 UTC); `None` if that depends on inputs that
+    /// its record leaves out, so that only the store knows it.
+    pub fn evaluate(&self, run: &RunRecord, now_ms: i64) -> Option<bool> {
+        let result = |term: &Term| term.test.evaluate(run, now_ms).map(|is_match| is_match != term.negated);
+        all(self.terms.iter().map(result))
     }
 }
 
+/// Returns whether all of several conditions hold, of which some may be unknown.
+fn all(conditions: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    let mut is_known = true;
+    for condition in conditions {
+        match condition {
+            Some(true) => {}
+            Some(false) => return Some(false),
+            None => is_known = false,
+        }
+    }
+    is_known.then_some(true)
+}
+
 impl Test {
+    /// Returns whether a run matches; `None` if that depends on inputs that its record leaves out.
+    fn evaluate(&self, run: &RunRecord, now_ms: i64) -> Option<bool> {
+        match self {
+            Self::Input(..) if run.lacks_inputs() => None,
+            Self::Word(_) if run.lacks_inputs() => self.matches(run, now_ms).then_some(true),
+            // One of several values matches unless none of them does.
+            Self::Any(tests) => {
+                let differs = |test: &Test| test.evaluate(run, now_ms).map(|is_match| !is_match);
+                all(tests.iter().map(differs)).map(|none| !none)
+            }
+            _ => Some(self.matches(run, now_ms)),
+        }
+    }
+
     fn matches(&self, run: &RunRecord, now_ms: i64) -> bool {
         let json = |value: &Option<Value>| value.as_ref().map(Value::to_string).unwrap_or_default();
         let public = |error: &Option<Value>| error.as_ref().map(public_error).unwrap_or_default();
@@ -260,7 +294,7 @@ impl Test {
                     || run.step.as_deref().is_some_and(|step| contains(step, word))
                     || (word.len() >= crate::RunFilter::TRACE_PREFIX && run.trace_id.starts_with(word))
                     || run.title().is_some_and(|title| contains(title, word))
-                    || contains(&run.inputs.to_string(), &in_json(word))
+                    || (!run.lacks_inputs() && contains(&run.inputs.to_string(), &in_json(word)))
                     || contains(&public(&run.error), &in_json(word))
             }
         }
@@ -592,6 +626,39 @@ mod tests {
         assert_eq!(test("input.x:\"a,b\""), input("a,b"));
         assert_eq!(test("a,b"), Test::Word("a,b".into()));
         assert!(RunQuery::parse("error:503,x").unwrap().searches_long_texts());
+    }
+
+    #[test]
+    fn terms_about_inputs_that_are_left_out_are_unknown() {
+        let run = |inputs: Value| -> RunRecord {
+            serde_json::from_value(serde_json::json!({
+                "id": "a", "skill_id": "pay", "state": "failed", "held": false, "gate": null, "decided": null,
+                "contract_digest": "c", "inputs": inputs, "target": null, "options": crate::RunOptions::default(),
+                "outputs": null, "error": null, "trace_id": "t", "started_by": "ana", "source": null,
+                "progress": [0, 1], "step": null, "head": 0, "fence": 1, "created_ms": 0, "since_ms": 0,
+                "expires_ms": null, "allowed": [],
+            }))
+            .unwrap()
+        };
+        let (loaded, listed) = (run(serde_json::json!({"to": "mallory", "amount": 5})), run(Value::Null));
+        for (text, matches, is_known) in [
+            ("input.to:mallory", true, false),
+            ("-input.to:mallory", false, false),
+            ("input.to:alice,mallory", true, false),
+            ("input.amount:>4", true, false),
+            ("mallory", true, false),
+            ("-mallory", false, false),
+            ("null", false, false),
+            ("pay", true, true),
+            ("-pay", false, true),
+            ("state:failed,unknown skill:pay", true, true),
+            ("state:waiting input.to:mallory", false, true),
+            ("state:failed -input.to:mallory", false, false),
+        ] {
+            let query = RunQuery::parse(text).unwrap();
+            assert_eq!(query.evaluate(&loaded, 0), Some(matches), "{text}");
+            assert_eq!(query.evaluate(&listed, 0), is_known.then_some(matches), "{text}");
+        }
     }
 
     #[test]

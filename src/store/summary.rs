@@ -9,6 +9,18 @@ use skills_model::{ApprovalReason, BEFORE_FIRST_STEP, Gate, RunState, Verdict};
 const MAX_REASON_CHARS: usize = 120;
 
 impl RunRecord {
+    /// Returns whether its inputs are left out, because they are too long for a list or cannot be read. Those of a run
+    /// that was read by its id are an object.
+    pub fn lacks_inputs(&self) -> bool {
+        self.inputs.is_null()
+    }
+
+    /// Returns whether another record of the run describes the same state. The inputs change only when the run is resumed,
+    /// which ends the state or a pause.
+    pub fn is_in_same_state(&self, other: &Self) -> bool {
+        (self.since_ms, self.state, self.paused) == (other.since_ms, other.state, other.paused)
+    }
+
     /// Returns whether a worker executes it or could.
     pub fn is_executable(&self) -> bool {
         match self.state {

@@ -109,6 +109,12 @@ impl FakeRuns {
     }
 }
 
+/// A run as lists return it: without long inputs.
+fn listed(run: RunRecord) -> RunRecord {
+    let inputs = if run.inputs.to_string().len() > 4_096 { Value::Null } else { run.inputs };
+    RunRecord { inputs, ..run }
+}
+
 impl Book {
     fn append(&mut self, id: &RunId, kind: &str, data: Value) {
         let global = self.events.len() as u64 + 1;
@@ -213,7 +219,7 @@ impl RunClient for FakeRuns {
         let from: usize = filter.cursor.as_deref().map_or(0, |cursor| cursor.parse().unwrap());
         let limit = if filter.limit == 0 { 100 } else { filter.limit };
         let next = (runs.len() > from + limit).then(|| (from + limit).to_string());
-        let runs = runs.into_iter().skip(from).take(limit).collect();
+        let runs = runs.into_iter().skip(from).take(limit).map(listed).collect();
         Ok(RunPage { runs, next, counts })
     }
 

@@ -163,6 +163,25 @@ fn a_resume_is_not_sent_after_another_one() {
 }
 
 #[test]
+fn a_resume_shows_inputs_that_lists_leave_out() {
+    let mut failed = detail(&id(3), "invoice-intake", RunState::Failed);
+    let (file, note) = ("invoices/2026-09.pdf", "x".repeat(4_200));
+    failed.run.inputs = json!({ "file": file, "currency": "USD", "note": note });
+    let client = core(vec![failed, detail(&id(4), "site-report", RunState::Running)]);
+    let mut harness = opened(&client, 120, 36);
+    harness.press("down").wait_for("Checkpoints");
+    // The list is read again, without the inputs that were loaded.
+    client.runs.work(&id(4), "run.completed", json!({}), |run| run.run.state = RunState::Completed);
+    harness.wait_until("the other run has ended", |screen| !screen.contains("in progress"));
+    assert!(!harness.screen().contains(file), "{}", harness.screen());
+    harness.press("r").wait_for("Resume this run");
+    has(&harness, &[file]);
+    harness.press("ctrl-s").wait_until("the dialog is gone", |s| !s.contains("Resume this run"));
+    let all = commands(&client);
+    assert!(matches!(all[..], [RunCommand::Resume { inputs: None, .. }]), "{all:?}");
+}
+
+#[test]
 fn a_signal_is_not_sent_to_another_wait() {
     let client = core(vec![detail(&id(2), "books-close", RunState::WaitingForSignal)]);
     let mut harness = opened(&client, 120, 36);

@@ -28,6 +28,26 @@ fn runs() -> Vec<RunDetail> {
     ]
 }
 
+/// A run with inputs that lists leave out.
+fn long(number: u32, state: RunState, region: &str) -> RunDetail {
+    let mut run = run(number, state, region);
+    run.run.inputs["note"] = json!("x".repeat(4_200));
+    run
+}
+
+/// Runs that wait for approval, of which the last but one has long inputs. It is not among those that the dialog for
+/// marked runs loads at first.
+fn waiting_with_a_long_one() -> Vec<RunDetail> {
+    let one = |number: u32| {
+        let new = if number == 25 { long } else { run };
+        let mut one = new(1, RunState::WaitingForHuman, &format!("region-{number}"));
+        one.run.id.0 = format!("0198a1b2-1000-7000-8000-{number:012}");
+        one.sheet = Some(decision_preview(&one.run));
+        one
+    };
+    (0..27).map(one).collect()
+}
+
 fn resumed(commands: &[RunCommand]) -> usize {
     commands.iter().filter(|command| matches!(command, RunCommand::Resume { checkpoint: None, .. })).count()
 }
@@ -158,6 +178,57 @@ fn filter_is_completed_and_its_errors_are_explained() {
     harness.press("esc esc");
     harness.press("space shift-down");
     has(&harness, &["marked"]);
+}
+
+#[test]
+fn only_the_store_compares_inputs_that_lists_leave_out() {
+    let waits = RunState::WaitingForHuman;
+    let client = core(vec![run(1, waits, "eu-west"), run(2, waits, "eu-north"), long(3, waits, "us-east")]);
+    let mut harness = opened(&client, 120, 36);
+    filter(&mut harness, "state:waiting -input.region:us*");
+    harness.wait_for("2 of 3");
+    harness.press("* a").wait_for("Approve 2 runs").press("esc esc");
+    harness.press("/ ctrl-u").type_text("state:waiting -us-east").press("enter");
+    harness.wait_for("2 of 3");
+    harness.press("/ ctrl-u").type_text("state:waiting input.region:us*").press("enter");
+    harness.wait_for("1 of 3");
+    harness.press("* x").wait_for("Cancel 1 run");
+}
+
+#[test]
+fn a_run_that_arrives_with_long_inputs_is_read_to_compare_it() {
+    let waits = RunState::WaitingForHuman;
+    let client = core(vec![run(1, waits, "eu-west"), long(2, waits, "us-east")]);
+    let mut harness = opened(&client, 120, 36);
+    filter(&mut harness, "state:waiting -input.region:us*");
+    harness.wait_for("1 of 2");
+    client.runs.add(long(3, waits, "us-east"));
+    client.runs.add(long(4, waits, "eu-north"));
+    harness.wait_for("2 of 4");
+}
+
+#[test]
+fn runs_whose_inputs_are_not_loaded_are_not_decided() {
+    let client = core(waiting_with_a_long_one());
+    let mut harness = opened(&client, 120, 70);
+    filter(&mut harness, "state:waiting");
+    harness.press("* a").wait_for("Approve 26 runs");
+    has(&harness, &["1 run excluded", "excluded: its inputs are not loaded"]);
+    harness.press("A").pass(Duration::from_secs(4));
+    harness.wait_for("26 done");
+    let sent = client.runs.commands.lock().unwrap();
+    assert!(sent.len() == 26 && sent.iter().all(|(run, _)| !run.ends_with("25")), "{sent:?}");
+}
+
+#[test]
+fn the_cursor_loads_inputs_that_lists_leave_out() {
+    let client = core(waiting_with_a_long_one());
+    let mut harness = opened(&client, 120, 70);
+    filter(&mut harness, "state:waiting");
+    harness.press("* a").wait_for("Approve 26 runs");
+    harness.press("pagedown pagedown").wait_for("Approve 27 runs");
+    has(&harness, &["region=region-25"]);
+    harness.press("esc").press("x").wait_for("Cancel 27 runs");
 }
 
 /// Failed runs of two reasons, of which the service returns the first thousand at once, and one that waits.

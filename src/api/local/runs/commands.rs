@@ -459,7 +459,7 @@ async fn with_long_values(store: &dyn Store, run: RunRecord) -> RunRecord {
 fn may_lack_values(run: &RunRecord) -> bool {
     let lacks_result =
         |decided: &Decision| decided.choice == Some(Choice::Happened) && decided.result.is_none();
-    run.inputs.is_null()
+    run.lacks_inputs()
         || run.target.is_some()
         || (run.state == RunState::Completed && run.outputs.is_none())
         || run.decided.as_ref().is_some_and(lacks_result)

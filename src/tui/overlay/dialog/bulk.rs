@@ -302,8 +302,8 @@ impl BulkDialog {
 
     fn go(&mut self, rows: isize) -> Outcome {
         self.about.offset = 0;
-        let effect = self.runs.go(rows);
-        self.request(effect)
+        let effects = self.runs.go(rows);
+        if effects.is_empty() { Outcome::Stay } else { Outcome::Request(self.pane, effects) }
     }
 
     fn ring(&self) -> Vec<Focus> {
@@ -442,7 +442,7 @@ impl Overlay for BulkDialog {
     fn on_message(&mut self, message: &Message) -> Outcome {
         let was_loading = self.runs.is_loading();
         if let Message::Run(RunResponse::Detail(_, Ok(detail))) = message {
-            match self.runs.take_detail(detail, self.is_undecided()) {
+            match self.runs.take_detail(detail, self.is_undecided(), self.phase == Phase::Choosing) {
                 DetailChange::NotExecuted if self.phase == Phase::Done => self.phase = Phase::Choosing,
                 DetailChange::Moved => {
                     let warning = "A run has changed since it was listed: review it, then include it again.";

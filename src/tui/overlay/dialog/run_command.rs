@@ -74,8 +74,11 @@ impl RunCommandDialog {
         opened: (i64, Instant),
     ) -> Self {
         let fields = Fields::of(&kind, &run);
+        // It may have changed while it was loaded for this dialog.
+        let past = kind.refused_by(&run);
         // Without fields, the focus stays on the button that closes the dialog: these commands take effect immediately.
-        let focus = if fields.form.is_empty() { Focus::Button(0) } else { Focus::Form };
+        let is_closed = past.is_some() || fields.form.is_empty();
+        let focus = if is_closed { Focus::Button(0) } else { Focus::Form };
         Self {
             pane,
             kind,
@@ -86,7 +89,7 @@ impl RunCommandDialog {
             sent: false,
             done: false,
             message: None,
-            past: None,
+            past,
             outdated: false,
             opened,
             drawn: FrameAreas::default(),
@@ -95,7 +98,7 @@ impl RunCommandDialog {
 
     /// Offers the checkpoints, newest first: the last one is the default.
     pub(super) fn offering(mut self, checkpoints: Vec<CheckpointChoice>, chosen: Option<u64>) -> Self {
-        if self.fields.offer(&self.kind, &self.run, checkpoints, chosen) {
+        if self.fields.offer(&self.kind, &self.run, checkpoints, chosen) && self.past.is_none() {
             self.focus = Focus::Checkpoint;
         }
         self

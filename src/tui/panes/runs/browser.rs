@@ -75,7 +75,7 @@ impl RunBrowser {
     pub fn go_to(&mut self, run: &RunId) -> Option<Effect> {
         if self.list.filter.clear() {
             self.list.unmark();
-            self.list.runs.feeds.find(None);
+            self.list.runs.feeds.find(None, &self.list.runs.known);
         }
         (self.list.moved, self.list.selected) = (true, Some(run.clone()));
         if matches!(self.focus, Focus::Filter | Focus::Name) {
@@ -133,7 +133,12 @@ impl RunBrowser {
             list.build();
         }
         if single && !self.detail.is_requested(run) {
-            return (next.into_iter().chain(list.runs.announce_waiting()).collect(), false);
+            let mut effects: Vec<Effect> = next.into_iter().chain(list.runs.announce_waiting()).collect();
+            if is_changed {
+                // Its row may have appeared, or disappeared from under the cursor.
+                effects.extend(self.selection_changed());
+            }
+            return (effects, false);
         }
         if let Ok(detail) = answer
             && (list.runs.known.get(run).is_some_and(|known| *known != detail.run)

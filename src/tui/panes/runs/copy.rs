@@ -31,6 +31,9 @@ pub(super) fn copy(run: &RunRecord, detail: &DetailState, what: &str) -> Option<
         "outputs" => serde_json::to_string_pretty(run.outputs.as_ref()?).ok()?,
         "json" => match detail.get() {
             Some(detail) => serde_json::to_string_pretty(detail.as_ref()).ok()?,
+            None if run.lacks_inputs() => {
+                return Some(Effect::Toast("loading the run; try again in a moment".to_owned()));
+            }
             None => serde_json::to_string_pretty(run).ok()?,
         },
         _ => return None,

@@ -79,8 +79,8 @@ pub(super) struct DetailState {
     pub folded: HashSet<String>,
     /// Cursor and scroll position of a state.
     pub tree: Scroll,
-    /// Whether the decision dialog opens as soon as the run is loaded.
-    pub sheet_wanted: bool,
+    /// The command whose dialog opens as soon as the run is loaded.
+    pub wanted: Option<Action>,
     pub drawn: DetailAreas,
 }
 

@@ -84,6 +84,13 @@ impl Dialogs {
             _ => return None,
         };
         let run = list.record()?.clone();
+        let needs_inputs =
+            matches!(kind, RunCommandKind::Resume { .. } | RunCommandKind::Replay | RunCommandKind::Fork);
+        detail.wanted = (needs_inputs && run.lacks_inputs()).then_some(action);
+        if detail.wanted.is_some() {
+            // Its form would show the defaults, and later inputs could not be compared.
+            return Some(detail.request(&run.id).into_iter().collect());
+        }
         let points = detail.get().map(|detail| {
             detail.checkpoints.iter().map(|point| (point.number, label_of(detail, point.number))).collect()
         });
@@ -124,10 +131,11 @@ impl Dialogs {
         let ticket = self.next_ticket();
         // Every run takes one number, and a second one if it is resumed although its skill changed.
         self.tickets += 2 * runs.len() as u64;
-        // What would be executed, and whether the skill changed, is shown before anything is sent.
+        // What would be executed, whether the skill changed, and inputs that the list leaves out are shown before anything
+        // is sent.
         let checks = matches!(command, CommandName::Approve | CommandName::Deny | CommandName::Resume);
-        let first =
-            runs.iter().filter(|run| checks && run.allowed.contains(&command)).take(MAX_BULK_DECISIONS);
+        let is_read = |run: &&RunRecord| (checks || run.lacks_inputs()) && run.allowed.contains(&command);
+        let first = runs.iter().filter(is_read).take(MAX_BULK_DECISIONS);
         let ids: Vec<RunId> = first.map(|run| run.id.clone()).collect();
         let mut out = vec![open(DialogSpec::Bulk { command, runs, ticket })];
         out.extend(ids.iter().filter_map(|id| detail.request(id)));
@@ -139,15 +147,17 @@ impl Dialogs {
     fn decide(&mut self, list: &RunList, filter: Option<RunQuery>, detail: &mut DetailState) -> Vec<Effect> {
         let Some(run) = list.record() else { return Vec::new() };
         let Some(preview) = detail.get().and_then(|detail| detail.sheet.clone()) else {
-            detail.sheet_wanted = true;
+            detail.wanted = Some(Action::Approve);
             return detail.request(&run.id).into_iter().collect();
         };
-        detail.sheet_wanted = false;
+        detail.wanted = None;
         let ticket = self.next_ticket();
         let typed = self.typed.of(&decision_draft_key(&run.id));
         let (preview, title) = (Box::new(preview), run.title().map(str::to_owned));
-        let is_shown =
-            |run: &RunRecord| filter.as_ref().is_none_or(|filter| filter.matches(run, list.drawn.clock_ms));
+        // The dialog compares those of which only the store knows it, once they are loaded.
+        let is_shown = |run: &RunRecord| {
+            filter.as_ref().is_none_or(|filter| filter.evaluate(run, list.drawn.clock_ms) != Some(false))
+        };
         let step = |run: &RunRecord| match &run.gate {
             Some(Gate::Human { step, .. }) => Some(step.clone()),
             _ => None,
@@ -192,12 +202,21 @@ impl Dialogs {
         filter: Option<RunQuery>,
         detail: &mut DetailState,
     ) -> Vec<Effect> {
-        if !detail.sheet_wanted || list.selected.as_ref() != Some(run) {
+        if list.selected.as_ref() != Some(run) {
             return Vec::new();
         }
-        detail.sheet_wanted = false;
-        let there = detail.get().is_some_and(|detail| detail.sheet.is_some());
-        if there { self.decide(list, filter, detail) } else { vec![dialog_unavailable(run, detail)] }
+        let Some(action) = detail.wanted.take() else { return Vec::new() };
+        let decides = action == Action::Approve;
+        let is_loaded = if decides {
+            detail.get().is_some_and(|detail| detail.sheet.is_some())
+        } else {
+            list.record().is_some_and(|run| !run.lacks_inputs())
+        };
+        match (is_loaded, decides) {
+            (true, _) => self.act(action, list, filter, detail).unwrap_or_default(),
+            (false, true) => vec![dialog_unavailable(run, detail)],
+            (false, false) => vec![inputs_unavailable(detail)],
+        }
     }
 
     /// Discards the drafts of a completed decision or launch, because they were submitted with it.
@@ -276,6 +295,14 @@ fn dialog_unavailable(run: &RunId, detail: &DetailState) -> Effect {
     })
 }
 
+/// Explains why a dialog that shows the inputs of the run does not open.
+fn inputs_unavailable(detail: &DetailState) -> Effect {
+    Effect::Toast(match detail.error() {
+        Some(error) => format!("cannot load the inputs of the run: {}", shown(&error.message)),
+        None => "the inputs of the run cannot be read".to_owned(),
+    })
+}
+
 /// Lets the user choose a skill to launch, with that of the run under the cursor preselected.
 pub(super) fn choose_skill(ready: &[(SkillId, String)], run: Option<&RunRecord>) -> Effect {
     let choices: Vec<(String, String, String)> = ready
@@ -293,4 +320,68 @@ pub(super) fn choose_skill(ready: &[(SkillId, String)], run: Option<&RunRecord>)
         choices,
         current,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use skills_api::{Code, RunDetail};
+    use skills_store::RunOptions;
+
+    /// Returns a failed run with these inputs.
+    fn failed(inputs: &Value) -> RunRecord {
+        serde_json::from_value(json!({
+            "id": "a", "skill_id": "pay", "state": "failed", "held": false, "gate": null, "decided": null,
+            "contract_digest": "c", "inputs": inputs, "target": null, "options": RunOptions::default(),
+            "outputs": null, "error": null, "trace_id": "t", "started_by": "ana", "source": null,
+            "progress": [0, 1], "step": null, "head": 0, "fence": 1, "created_ms": 0, "since_ms": 0,
+            "expires_ms": null, "allowed": ["resume", "replay", "fork"],
+        }))
+        .unwrap()
+    }
+
+    /// Returns the state after the command for a run whose inputs are not loaded: it is requested, and nothing opens.
+    fn requested(action: Action) -> (Dialogs, RunList, DetailState) {
+        let run = failed(&Value::Null);
+        let (mut dialogs, mut list, mut detail) =
+            (Dialogs::default(), RunList::default(), DetailState::default());
+        list.selected = Some(run.id.clone());
+        detail.show(&run.id);
+        list.runs.known.put(run.clone(), true);
+        let effects = dialogs.act(action, &list, None, &mut detail);
+        assert_eq!(effects, Some(vec![Effect::Run(RunRequest::Detail(run.id))]), "{action}");
+        (dialogs, list, detail)
+    }
+
+    #[test]
+    fn a_dialog_waits_for_inputs_that_the_list_leaves_out() {
+        for action in [Action::Resume, Action::Replay, Action::Fork] {
+            let (mut dialogs, mut list, mut detail) = requested(action);
+            let loaded = failed(&json!({ "to": "mallory" }));
+            let answer: RunDetail = serde_json::from_value(json!({
+                "run": loaded, "contract_version": "1", "contract_unchanged": true, "steps": [], "checkpoints": [],
+                "events": [], "decisions": [], "sheet": null, "descendants": [], "isolation": "",
+            }))
+            .unwrap();
+            detail.take(&loaded.id, &Ok(Arc::new(answer)), Some(&loaded.id));
+            list.runs.known.put(loaded.clone(), true);
+            let opened = dialogs.open_awaited(&loaded.id, &list, None, &mut detail);
+            let [Effect::OpenDialog(spec)] = &opened[..] else { panic!("{action}: {opened:?}") };
+            let DialogSpec::RunCommand { run, .. } = &**spec else { panic!("{action}: {spec:?}") };
+            assert_eq!(run.inputs, loaded.inputs, "{action}");
+            assert!(dialogs.open_awaited(&loaded.id, &list, None, &mut detail).is_empty(), "{action}");
+        }
+    }
+
+    #[test]
+    fn a_dialog_without_inputs_is_refused_with_the_reason() {
+        let (mut dialogs, list, mut detail) = requested(Action::Resume);
+        let run = failed(&Value::Null).id;
+        detail.take(&run, &Err(Error::new(Code::RateLimited, "try again later")), Some(&run));
+        let refused = dialogs.open_awaited(&run, &list, None, &mut detail);
+        let why = "cannot load the inputs of the run: try again later".to_owned();
+        assert_eq!(refused, [Effect::Toast(why)]);
+    }
 }

@@ -1,6 +1,8 @@
 //! The known runs, and requests for pages of them: all open runs, ended ones page by page.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::mem;
 
 use crate::pane::Effect;
 use crate::run_requests::RunRequest;
@@ -16,10 +18,40 @@ const MAX_REFRESHED_RUNS: usize = 1_000;
 /// Maximum number of matches that are loaded, as many as the commands for many runs accept.
 pub const MAX_FOUND_RUNS: usize = 10_000;
 
+/// A known run.
+#[derive(Debug)]
+struct KnownRun {
+    run: RunRecord,
+    /// Whether it belongs to the loaded pages.
+    listed: bool,
+    /// The version since which it has been in its state and at its step.
+    changed_at: u64,
+}
+
+impl KnownRun {
+    /// Replaces the record by a newer one. Values that are too long for a list are kept until the state changes. Returns
+    /// whether anything changed.
+    fn replace(&mut self, mut run: RunRecord) -> bool {
+        let known = &mut self.run;
+        let is_same = known.is_in_same_state(&run);
+        // What is kept is not compared.
+        let inputs = (is_same && run.lacks_inputs()).then(|| mem::take(&mut known.inputs));
+        let lacks_content = run.target.as_ref().is_some_and(|target| target.get("content").is_none());
+        let target = (is_same && lacks_content).then(|| mem::replace(&mut known.target, run.target.clone()));
+        let outputs = if is_same && run.outputs.is_none() { known.outputs.take() } else { None };
+        let is_changed = *known != run;
+        run.inputs = inputs.unwrap_or(run.inputs);
+        run.target = target.unwrap_or(run.target);
+        run.outputs = outputs.or(run.outputs);
+        *known = run;
+        is_changed
+    }
+}
+
 /// Known runs, by id.
 #[derive(Debug, Default)]
 pub struct KnownRuns {
-    runs: HashMap<RunId, (RunRecord, bool)>,
+    runs: HashMap<RunId, KnownRun>,
     listed: usize,
     version: u64,
 }
@@ -27,15 +59,32 @@ pub struct KnownRuns {
 impl KnownRuns {
     /// Returns a run.
     pub fn get(&self, id: &RunId) -> Option<&RunRecord> {
-        self.runs.get(id).map(|(run, _)| run)
+        self.runs.get(id).map(|known| &known.run)
     }
 
     /// Stores a run. *Listed* ones belong to the loaded pages; others were found by a filter.
     pub fn put(&mut self, run: RunRecord, listed: bool) {
-        let before = self.is_listed(&run.id);
-        self.listed += usize::from(listed && !before);
-        self.version += u64::from(self.get(&run.id) != Some(&run));
-        self.runs.insert(run.id.clone(), (run, listed || before));
+        let next = self.version + 1;
+        match self.runs.entry(run.id.clone()) {
+            Entry::Occupied(mut entry) => {
+                let known = entry.get_mut();
+                if !known.run.is_in_same_state(&run) || known.run.step != run.step {
+                    known.changed_at = next;
+                }
+                self.version += u64::from(known.replace(run));
+                self.listed += usize::from(listed && !known.listed);
+                known.listed |= listed;
+            }
+            Entry::Vacant(entry) => {
+                (self.version, self.listed) = (next, self.listed + usize::from(listed));
+                entry.insert(KnownRun { run, listed, changed_at: next });
+            }
+        }
+    }
+
+    /// Returns the version since which a run has been in its state and at its step.
+    fn changed_at(&self, id: &RunId) -> Option<u64> {
+        self.runs.get(id).map(|known| known.changed_at)
     }
 
     /// Returns a number that changes with every change of a run.
@@ -50,9 +99,9 @@ impl KnownRuns {
 
     /// Drops runs that no longer exist.
     fn forget(&mut self, gone: impl Fn(&RunRecord) -> bool) {
-        self.runs.retain(|_, (run, listed)| {
-            let gone = gone(run);
-            self.listed -= usize::from(gone && *listed);
+        self.runs.retain(|_, known| {
+            let gone = gone(&known.run);
+            self.listed -= usize::from(gone && known.listed);
             self.version += u64::from(gone);
             !gone
         });
@@ -60,7 +109,7 @@ impl KnownRuns {
 
     /// Returns whether a run belongs to the loaded pages.
     pub fn is_listed(&self, id: &RunId) -> bool {
-        self.runs.get(id).is_some_and(|(_, listed)| *listed)
+        self.runs.get(id).is_some_and(|known| known.listed)
     }
 
     /// Returns the number of runs in the loaded pages.
@@ -70,7 +119,7 @@ impl KnownRuns {
 
     /// Returns all runs, with whether they are listed.
     pub fn iter(&self) -> impl Iterator<Item = (&RunRecord, bool)> {
-        self.runs.values().map(|(run, listed)| (run, *listed))
+        self.runs.values().map(|known| (&known.run, known.listed))
     }
 
     /// Returns the runs that wait for a person.
@@ -107,10 +156,14 @@ enum Why {
     Found,
 }
 
-/// The matches of a filter beyond the loaded pages.
+/// The matches of a filter beyond the loaded pages, and of runs that only the store can compare with it.
 #[derive(Debug, Default)]
 struct FilterMatches {
     text: String,
+    /// The version of the known runs when it was sent.
+    version: u64,
+    /// Matches without their inputs, each with the version since which it has been in its state and at its step.
+    without_inputs: HashMap<RunId, u64>,
     /// The request in progress.
     pending: Option<u64>,
     next: Option<String>,
@@ -145,9 +198,11 @@ pub struct RunPages {
     failed: Option<Why>,
     /// Runs that the page of open runs no longer contains, to be read one by one.
     left: BTreeSet<RunId>,
+    /// Runs that changed after the filter was sent, to be read one by one, because their inputs are compared with it.
+    uncompared: BTreeSet<RunId>,
     /// The one that is being read.
     reading: Option<RunId>,
-    /// The matches of the active filter; `None` if the loaded pages contain all of them.
+    /// The matches of the active filter; `None` if the loaded pages contain all of them, and enough to compare them.
     found: Option<FilterMatches>,
 }
 
@@ -207,12 +262,39 @@ impl RunPages {
         Some(self.ask(Why::Older, filter))
     }
 
-    /// Requests runs that match a filter beyond the loaded pages; `None` as the filter, or if every run is loaded,
-    /// because there are none.
-    pub fn find(&mut self, filter: Option<&str>) -> Option<Effect> {
-        self.found =
-            filter.map(|text| FilterMatches { text: text.trim().to_owned(), ..FilterMatches::default() });
+    /// Requests runs that match a filter beyond the loaded pages; `None` as the filter, or if every run is loaded with
+    /// what the filter compares, because there are none.
+    pub fn find(&mut self, filter: Option<&str>, runs: &KnownRuns) -> Option<Effect> {
+        let before = self.found.take();
+        self.uncompared.clear();
+        self.found = filter.map(|text| {
+            let text = text.trim().to_owned();
+            // What matched the same filter stays listed until the response.
+            let same = before.filter(|before| before.text == text);
+            let without_inputs = same.map(|before| before.without_inputs).unwrap_or_default();
+            FilterMatches { text, version: runs.version(), without_inputs, ..FilterMatches::default() }
+        });
         self.request_found()
+    }
+
+    /// Returns whether a run that only the store can compare matches a filter; `None` if the store was not asked since the
+    /// run changed.
+    pub fn store_match(&self, filter: &str, run: &RunId, runs: &KnownRuns) -> Option<bool> {
+        let found = self.found.as_ref().filter(|found| found.text == filter)?;
+        let changed_at = runs.changed_at(run)?;
+        if found.without_inputs.get(run) == Some(&changed_at) {
+            return Some(true);
+        }
+        (changed_at <= found.version).then_some(false)
+    }
+
+    /// Reads runs that changed after the filter was sent, one by one; those of its response are already known.
+    pub fn read_uncompared(&mut self, ids: &[RunId], runs: &KnownRuns) -> Option<Effect> {
+        if self.is_finding() {
+            return None;
+        }
+        self.uncompared = ids.iter().cloned().collect();
+        self.read_next(runs)
     }
 
     fn request_found(&mut self) -> Option<Effect> {
@@ -284,19 +366,19 @@ impl RunPages {
         self.open_read && !self.is_in_progress(&Why::Ended)
     }
 
-    /// Reads the next run that is no longer on the page of open runs, unless another page contained it since. By id:
-    /// searches are limited per caller.
+    /// Reads the next run that is no longer on the page of open runs, unless another page contained it since, or whose
+    /// inputs are compared with the filter. By id: searches are limited per caller.
     fn read_next(&mut self, runs: &KnownRuns) -> Option<Effect> {
         if self.reading.is_some() {
             return None;
         }
-        while let Some(id) = self.left.pop_first() {
-            if runs.get(&id).is_some_and(|run| RunState::OPEN.contains(&run.state)) {
-                self.reading = Some(id.clone());
-                return Some(Effect::Run(RunRequest::Detail(id)));
-            }
-        }
-        None
+        let is_open = |id: &RunId| runs.get(id).is_some_and(|run| RunState::OPEN.contains(&run.state));
+        let lacks_inputs = |id: &RunId| runs.get(id).is_some_and(RunRecord::lacks_inputs);
+        let left = std::iter::from_fn(|| self.left.pop_first()).find(is_open);
+        let uncompared = || std::iter::from_fn(|| self.uncompared.pop_first()).find(lacks_inputs);
+        let id = left.or_else(uncompared)?;
+        self.reading = Some(id.clone());
+        Some(Effect::Run(RunRequest::Detail(id)))
     }
 
     /// Returns whether the response for a run was requested from here, and requests the next one. After an error, the
@@ -371,6 +453,9 @@ impl RunPages {
             found.loaded += page.runs.len();
             found.is_complete = page.next.is_none();
             found.next.clone_from(&page.next);
+            let without_inputs = page.runs.iter().filter(|run| run.lacks_inputs());
+            let matches = without_inputs.filter_map(|run| Some((run.id.clone(), runs.changed_at(&run.id)?)));
+            found.without_inputs.extend(matches);
             if found.wants_all {
                 out.extend(self.find_all());
             }
@@ -499,8 +584,8 @@ mod tests {
     #[test]
     fn matches_beyond_the_first_page_are_loaded_on_demand() {
         let (mut feeds, mut runs) = (RunPages::default(), KnownRuns::default());
-        let outdated = feeds.find(Some("state:open")).unwrap();
-        let first = feeds.find(Some("state:failed")).unwrap();
+        let outdated = feeds.find(Some("state:open"), &runs).unwrap();
+        let first = feeds.find(Some("state:failed"), &runs).unwrap();
         assert!(feeds.lacks_matches(), "nothing is known before the first response");
         feeds.take(generation(&outdated), &page(None), &mut runs);
         assert!(feeds.lacks_matches(), "the response belongs to another filter");
@@ -515,10 +600,86 @@ mod tests {
         assert_eq!(feeds.find_all(), None);
     }
 
+    /// Returns a run as a list returns it if its inputs are long.
+    fn without_inputs(id: &str, since_ms: i64) -> RunRecord {
+        let inputs = serde_json::Value::Null;
+        RunRecord { id: RunId(id.into()), state: RunState::Completed, inputs, since_ms, ..record() }
+    }
+
+    #[test]
+    fn long_values_are_kept_until_the_state_changes() {
+        let mut runs = KnownRuns::default();
+        let target = |content: Option<&str>| {
+            let mut target = serde_json::json!({ "type": "file", "ref": "a.md" });
+            if let Some(content) = content {
+                target["content"] = content.into();
+            }
+            Some(target)
+        };
+        let listed = RunRecord { target: target(None), ..without_inputs("a", 5) };
+        let loaded = RunRecord {
+            inputs: serde_json::json!({ "to": "mallory" }),
+            target: target(Some("text")),
+            outputs: Some(serde_json::json!({ "paid": 5 })),
+            ..listed.clone()
+        };
+        runs.put(listed.clone(), true);
+        runs.put(loaded.clone(), false);
+        let version = runs.version();
+        runs.put(listed.clone(), true);
+        assert_eq!((runs.get(&listed.id), runs.version(), runs.listed()), (Some(&loaded), version, 1));
+        for changed in [
+            RunRecord { since_ms: 6, ..listed.clone() },
+            RunRecord { since_ms: 6, state: RunState::Pending, ..listed.clone() },
+            RunRecord { paused: true, ..listed.clone() },
+        ] {
+            runs.put(loaded.clone(), true);
+            runs.put(changed.clone(), true);
+            assert_eq!(runs.get(&listed.id), Some(&changed));
+        }
+    }
+
+    #[test]
+    fn a_run_without_its_inputs_matches_only_as_the_store_reports() {
+        let (mut feeds, mut runs) = (RunPages::default(), KnownRuns::default());
+        let (filter, a, b) = ("-input.to:mallory", RunId("a".into()), RunId("b".into()));
+        runs.put(without_inputs("a", 1), true);
+        runs.put(without_inputs("b", 1), true);
+        assert_eq!(feeds.store_match(filter, &a, &runs), None, "the store was not asked");
+        let request = feeds.find(Some(filter), &runs).unwrap();
+        assert_eq!(feeds.store_match(filter, &a, &runs), Some(false), "not before the response");
+        let found = RunPage { runs: vec![without_inputs("a", 1)], ..page(None) };
+        feeds.take(generation(&request), &found, &mut runs);
+        let both = |feeds: &RunPages, runs: &KnownRuns| {
+            (feeds.store_match(filter, &a, runs), feeds.store_match(filter, &b, runs))
+        };
+        assert_eq!(both(&feeds, &runs), (Some(true), Some(false)));
+        assert_eq!(feeds.store_match("input.to:x", &a, &runs), None, "the response is for another filter");
+        let again = feeds.find(Some(filter), &runs).unwrap();
+        assert_eq!(both(&feeds, &runs), (Some(true), Some(false)), "it stays listed");
+        assert_eq!(
+            feeds.read_uncompared(std::slice::from_ref(&b), &runs),
+            None,
+            "the response may contain it"
+        );
+        feeds.take(generation(&again), &found, &mut runs);
+
+        // Both were resumed, and may have other inputs.
+        runs.put(without_inputs("a", 2), true);
+        runs.put(without_inputs("b", 2), true);
+        assert_eq!(both(&feeds, &runs), (None, None));
+        let first = feeds.read_uncompared(&[a.clone(), b.clone()], &runs);
+        assert_eq!(first, Some(Effect::Run(RunRequest::Detail(a.clone()))));
+        let loaded = RunRecord { inputs: serde_json::json!({}), ..without_inputs("a", 2) };
+        let next = feeds.take_run(&a, Ok(&loaded), &mut runs);
+        assert_eq!(next, (true, Some(Effect::Run(RunRequest::Detail(b.clone())))));
+        assert_eq!(runs.get(&a), Some(&loaded));
+    }
+
     #[test]
     fn a_failed_request_leaves_the_matches_incomplete() {
         let mut feeds = RunPages::default();
-        let first = feeds.find(Some("state:failed")).unwrap();
+        let first = feeds.find(Some("state:failed"), &KnownRuns::default()).unwrap();
         feeds.failed(generation(&first));
         assert!(feeds.lacks_matches() && !feeds.is_finding());
         assert!(feeds.find_all().is_some(), "it can be requested again");

@@ -103,8 +103,14 @@ impl Filter {
         (!self.is_empty()).then_some(&self.query)
     }
 
-    pub fn matches(&self, run: &RunRecord, now_ms: i64) -> bool {
-        self.query.matches(run, now_ms)
+    /// Returns the text of the query that restricts the list.
+    pub fn applied(&self) -> &str {
+        &self.applied
+    }
+
+    /// Returns whether a run matches; `None` if only the store knows it.
+    pub fn evaluate(&self, run: &RunRecord, now_ms: i64) -> Option<bool> {
+        self.query.evaluate(run, now_ms)
     }
 
     /// Returns the completions of the last term: those that begin with what was typed, then those that contain it.

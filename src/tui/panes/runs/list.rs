@@ -2,7 +2,6 @@
 //! changes.
 
 use super::feed::KnownRuns;
-use super::filter::Filter;
 use crate::widgets::relative_time::age;
 use crate::widgets::text_width::shown;
 use skills_model::{Gate, RunState};
@@ -56,12 +55,12 @@ pub enum Row {
     Older(u64),
 }
 
-/// Returns all rows: groups in order, waiting runs by deadline and then oldest first, others newest first; with a filter
-/// only matching ones.
-pub fn rows(runs: &KnownRuns, filter: &Filter, now_ms: i64, older: u64) -> Vec<Row> {
+/// Returns the rows of the runs that are shown, of which it is known whether they belong to the loaded pages: groups in
+/// order, waiting runs by deadline and then oldest first, others newest first; last, the number of older ones.
+pub fn rows(runs: &KnownRuns, mut is_shown: impl FnMut(&RunRecord, bool) -> bool, older: u64) -> Vec<Row> {
     let mut found: Vec<(Group, (i64, i64), &RunRecord)> = Vec::new();
     for (run, listed) in runs.iter() {
-        if if filter.is_empty() { listed } else { filter.matches(run, now_ms) } {
+        if is_shown(run, listed) {
             let group = Group::of(run);
             let order = match group {
                 Group::WaitingForApproval | Group::WaitingOrPaused => {
@@ -86,7 +85,7 @@ pub fn rows(runs: &KnownRuns, filter: &Filter, now_ms: i64, older: u64) -> Vec<R
         }
         out.push(Row::Run(run.id.clone()));
     }
-    if older > 0 && filter.is_empty() {
+    if older > 0 {
         out.extend([Row::Blank, Row::Older(older)]);
     }
     out

@@ -65,6 +65,10 @@ pub(super) struct RunList {
     pub marked: HashMap<RunId, i64>,
     /// Whether all matches are marked as soon as they are loaded.
     pub marks_all: bool,
+    /// Whether only the store knows of some runs whether they match the filter, because their inputs are not loaded.
+    has_unknown_matches: bool,
+    /// Those that changed after the filter was sent to the store; they are not listed.
+    uncompared: Vec<RunId>,
     /// Requests for what the last frame lacked.
     pub wanted: Vec<Effect>,
     pub drawn: ListAreas,
@@ -122,7 +126,23 @@ impl RunList {
     /// Rebuilds the rows; the cursor stays on its run.
     pub fn build(&mut self) {
         let older = self.runs.all().saturating_sub(self.runs.known.listed() as u64);
-        self.rows = rows(&self.runs.known, &self.filter, self.drawn.clock_ms, older);
+        let (known, feeds, filter) = (&self.runs.known, &self.runs.feeds, &self.filter);
+        let (mut has_unknown, mut uncompared) = (false, Vec::new());
+        let is_shown = |run: &RunRecord, listed: bool| {
+            if filter.is_empty() {
+                return listed;
+            }
+            filter.evaluate(run, self.drawn.clock_ms).unwrap_or_else(|| {
+                has_unknown = true;
+                let is_match = feeds.store_match(filter.applied(), &run.id, known);
+                if is_match.is_none() {
+                    uncompared.push(run.id.clone());
+                }
+                is_match == Some(true)
+            })
+        };
+        self.rows = rows(known, is_shown, if filter.is_empty() { older } else { 0 });
+        (self.has_unknown_matches, self.uncompared) = (has_unknown, uncompared);
         if self.is_table() {
             self.rows.retain(|row| matches!(row, Row::Run(_)));
             self.sort_rows();
@@ -172,10 +192,14 @@ impl RunList {
         if self.runs.feeds.take_cut() {
             effects.extend(self.find_matches(true));
         }
+        let needs_store = self.needs_store();
         let runs = &mut self.runs;
-        if runs.loaded && !runs.is_complete() && !runs.feeds.has_searched() {
-            // The filter was entered while every known run was loaded.
-            effects.extend(self.filter.in_force().and_then(|filter| runs.feeds.find(Some(filter))));
+        if runs.feeds.has_searched() {
+            effects.extend(runs.feeds.read_uncompared(&self.uncompared, &runs.known));
+        } else if runs.loaded && needs_store {
+            // The filter was entered while every known run was loaded, with what it compares.
+            let filter = self.filter.in_force();
+            effects.extend(filter.and_then(|filter| runs.feeds.find(Some(filter), &runs.known)));
         }
         effects.extend(self.mark_found());
         effects.extend(self.request_summaries());
@@ -228,12 +252,17 @@ impl RunList {
         is_changed
     }
 
-    /// Requests matches that are not loaded.
+    /// Returns whether the loaded runs do not show which runs match the filter.
+    fn needs_store(&self) -> bool {
+        !self.runs.is_complete() || self.has_unknown_matches
+    }
+
+    /// Requests matches that are not loaded, or that only the store knows.
     pub fn find_matches(&mut self, is_changed: bool) -> Vec<Effect> {
         let mut effects = Vec::new();
         if is_changed || self.filter.in_force().is_some() {
-            let is_complete = self.runs.is_complete();
-            effects.extend(self.runs.feeds.find(self.filter.in_force().filter(|_| !is_complete)));
+            let filter = self.filter.in_force().filter(|_| self.needs_store());
+            effects.extend(self.runs.feeds.find(filter, &self.runs.known));
             if self.sort.is_some() {
                 effects.extend(self.runs.feeds.find_all());
             }
@@ -365,11 +394,12 @@ impl RunList {
 
     /// Returns the filters whose counts only the service knows.
     pub fn requested_filters(&self) -> Vec<String> {
-        let views =
-            self.views.saved.iter().filter(|_| !self.runs.is_complete()).map(|view| view.r#where.clone());
+        let is_complete = self.runs.is_complete();
+        let summaries = &self.views.summaries;
+        let views = self.views.saved.iter().map(|view| view.r#where.clone());
+        let views = views.filter(|filter| !is_complete || summaries.is_uncounted(filter));
         let is_counted = |filter: &&str| {
-            self.runs.feeds.has_further_matches()
-                || !self.runs.is_complete() && !without_each_field(filter).is_empty()
+            self.runs.feeds.has_further_matches() || !is_complete && !without_each_field(filter).is_empty()
         };
         let filter = self.filter.in_force().filter(is_counted);
         views.chain(filter.map(str::to_owned)).collect()

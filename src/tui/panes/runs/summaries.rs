@@ -10,7 +10,7 @@ use crate::pane::Effect;
 use crate::run_requests::RunRequest;
 use crate::widgets::format::count;
 use skills_api::{Error, FacetList, SavedView};
-use skills_store::RunQuery;
+use skills_store::{RunQuery, RunRecord};
 
 /// Minimum interval between requests for the same counts.
 const REFRESH: Duration = Duration::from_secs(10);
@@ -24,6 +24,8 @@ pub(super) struct Summaries {
     listed: Option<Arc<FacetList>>,
     /// The number of known runs of each view, and what it was computed from: the version of the runs, and the time.
     views: HashMap<String, u64>,
+    /// Views whose number depends on inputs that are not loaded.
+    uncounted: HashSet<String>,
     views_at: Option<(u64, i64)>,
     responses: HashMap<String, Arc<FacetList>>,
     requested: HashSet<String>,
@@ -63,7 +65,7 @@ impl Summaries {
     pub fn request_missing(&mut self, filters: &[String], is_complete: bool) -> Vec<Effect> {
         if is_complete {
             // They would be outdated when the next run is missing.
-            self.responses.clear();
+            self.responses.retain(|filter, _| filters.contains(filter));
         }
         let missing: Vec<String> =
             filters.iter().filter(|filter| !self.responses.contains_key(*filter)).cloned().collect();
@@ -90,24 +92,41 @@ impl Summaries {
         self.responses.insert(filter.to_owned(), Arc::clone(list));
     }
 
-    /// Counts the known runs of each view, if they changed.
-    pub fn count_views(&mut self, views: &[SavedView], runs: &LoadedRuns, now_ms: i64) {
+    /// Counts the known runs of each view, if they changed. Returns whether views were counted of which only the service
+    /// knows the number.
+    pub fn count_views(&mut self, views: &[SavedView], runs: &LoadedRuns, now_ms: i64) -> bool {
         let at = (runs.known.version(), now_ms / COUNTS_MS);
         if self.views_at == Some(at) {
-            return;
+            return false;
         }
-        let number = |filter: &str| {
-            let query = RunQuery::parse(filter).ok()?;
-            Some(runs.known.iter().filter(|(run, _)| query.matches(run, now_ms)).count() as u64)
-        };
-        let counts = views.iter().filter_map(|view| Some((view.r#where.clone(), number(&view.r#where)?)));
-        self.views = counts.collect();
+        self.views.clear();
+        self.uncounted.clear();
+        for filter in views.iter().map(|view| &view.r#where) {
+            let Ok(query) = RunQuery::parse(filter) else { continue };
+            let add = |number: u64, (run, _): (&RunRecord, bool)| {
+                query.evaluate(run, now_ms).map(|is_match| number + u64::from(is_match))
+            };
+            match runs.known.iter().try_fold(0, add) {
+                Some(number) => {
+                    self.views.insert(filter.clone(), number);
+                }
+                None => {
+                    self.uncounted.insert(filter.clone());
+                }
+            }
+        }
         self.views_at = Some(at);
+        !self.uncounted.is_empty()
+    }
+
+    /// Returns whether only the service knows the number of runs of a view, although every run is loaded.
+    pub fn is_uncounted(&self, filter: &str) -> bool {
+        self.uncounted.contains(filter)
     }
 
     /// Returns the number of runs of a view, with a `+` if the service counted only a part; `None` if it is unknown.
     pub fn view_count(&self, filter: &str, is_complete: bool) -> Option<(String, u64)> {
-        if is_complete {
+        if is_complete && !self.is_uncounted(filter) {
             let number = *self.views.get(filter)?;
             return Some((count(usize::try_from(number).unwrap_or(usize::MAX)), number));
         }

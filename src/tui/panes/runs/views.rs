@@ -194,6 +194,10 @@ pub(super) fn draw_tabs(
     buf: &mut Buffer,
     cx: &mut Draw<'_>,
 ) {
+    if list.views.summaries.count_views(&list.views.saved, &list.runs, cx.clock_ms) {
+        let missing = list.request_summaries();
+        list.wanted.extend(missing);
+    }
     let (views, runs) = (&mut list.views, &list.runs);
     if focus == Focus::Name {
         let mut painter = Painter::new(buf, cx);
@@ -209,7 +213,6 @@ pub(super) fn draw_tabs(
     }
     // They are read at the start.
     views.compared_at.get_or_insert(cx.now);
-    views.summaries.count_views(&views.saved, runs, cx.clock_ms);
     let mut painter = Painter::new(buf, cx);
     let active = views.active(&list.filter, on_board);
     let end = row.right().saturating_sub(1);

@@ -22,6 +22,8 @@ use skills_api::{
 use skills_model::{ApprovalReason, CommandName, Gate, RunState, Verdict, step_label};
 use skills_store::{RunId, RunRecord, failure_kind};
 
+/// Why a run is not included whose inputs the list leaves out.
+const INPUTS_NOT_LOADED: &str = "excluded: its inputs are not loaded (too long for the list)";
 /// Maximum number of lines of what is the same in all runs.
 const MAX_COMMON_LINES: usize = 8;
 
@@ -165,8 +167,7 @@ impl RunRows {
     pub fn take_failure(&mut self, run: &RunId, error: &Error) {
         let checks = self.checks();
         let row = self.rows.iter_mut().find(|row| row.run.id == *run);
-        let unloaded = row.filter(|row| checks && row.version.is_none() && row.outcome.is_none());
-        if let Some(row) = unloaded {
+        if let Some(row) = row.filter(|row| row.lacks_details(checks)) {
             (row.included, row.requested) = (false, false);
             row.blocked = Some(format!("excluded: {}", shown(&error.message)));
         }
@@ -249,6 +250,9 @@ impl RunRows {
     /// Includes or excludes a run; returns why it cannot be included.
     pub fn toggle(&mut self, at: usize) -> Option<String> {
         let row = self.rows.get_mut(at)?;
+        if row.blocked.is_none() && row.run.lacks_inputs() {
+            return Some("Its inputs are not loaded yet: the cursor on the run loads them.".to_owned());
+        }
         if row.changed && !row.despite {
             let key = mention(Action::AllowChangedSkill);
             return Some(format!("Its skill changed: {key} resumes it with the contract of the launch."));
@@ -257,17 +261,26 @@ impl RunRows {
         None
     }
 
-    /// Moves the cursor, and requests what would be executed for the run under it.
-    pub fn go(&mut self, rows: isize) -> Option<Effect> {
+    /// Moves the cursor, and requests what would be executed for the run under it, and the inputs that the list leaves out
+    /// of the runs around it, as far as the cursor moves by a page.
+    pub fn go(&mut self, rows: isize) -> Vec<Effect> {
         self.scroll.by(rows, self.rows.len());
-        let checks = self.checks();
-        let row = self.rows.get_mut(self.scroll.cursor)?;
-        let is_known = !checks || row.requested || row.version.is_some() || row.outcome.is_some();
-        if is_known && !row.unknown {
-            return None;
+        let (checks, cursor, page) = (self.checks(), self.scroll.cursor, self.scroll.page().unsigned_abs());
+        let mut out = Vec::new();
+        for (at, row) in
+            self.rows.iter_mut().enumerate().take(cursor + page + 1).skip(cursor.saturating_sub(page))
+        {
+            let is_wanted = if at == cursor {
+                row.unknown || (!row.requested && row.lacks_details(checks))
+            } else {
+                !row.requested && row.blocked.is_none() && row.lacks_details(false)
+            };
+            if is_wanted {
+                row.requested = true;
+                out.push(Effect::Run(RunRequest::Detail(row.run.id.clone())));
+            }
         }
-        row.requested = true;
-        Some(Effect::Run(RunRequest::Detail(row.run.id.clone())))
+        out
     }
 
     /// Records the response to the command; returns whether it is unknown whether it was executed.
@@ -291,8 +304,9 @@ impl RunRows {
         row.unknown
     }
 
-    /// Updates a run: what would be executed, and whether it still takes the command.
-    pub fn take_detail(&mut self, detail: &RunDetail, undecided: bool) -> DetailChange {
+    /// Updates a run: what would be executed, and whether it still takes the command. A run whose inputs the list leaves
+    /// out is included with them, but not after the runs were chosen.
+    pub fn take_detail(&mut self, detail: &RunDetail, undecided: bool, choosing: bool) -> DetailChange {
         let command = self.command;
         let Some(row) = self.rows.iter_mut().find(|row| row.run.id == detail.run.id) else {
             return DetailChange::Nothing;
@@ -313,6 +327,7 @@ impl RunRows {
             return DetailChange::Nothing;
         }
         let first = row.version.is_none();
+        let lacked_inputs = row.run.lacks_inputs();
         // A run that was resumed and failed again may have other inputs.
         let reviewed_state = !self.decides() && command != CommandName::Cancel;
         let moved = gate_key(&row.run) != gate_key(&detail.run)
@@ -320,7 +335,8 @@ impl RunRows {
         row.run.clone_from(&detail.run);
         row.preview.clone_from(&detail.sheet);
         row.version = Some(detail.contract_version.clone());
-        row.blocked = blocked(&row.run, command).or_else(|| {
+        let unreadable = row.run.lacks_inputs().then(|| "excluded: its inputs cannot be read".to_owned());
+        row.blocked = blocked(&row.run, command).or(unreadable).or_else(|| {
             let preview = row.preview.as_ref().filter(|_| command == CommandName::Approve)?;
             let why = preview.approval_obstacle()?;
             Some(format!("excluded: {}", shown(why)))
@@ -329,9 +345,11 @@ impl RunRows {
         let mut change = DetailChange::Nothing;
         if row.blocked.is_some() || (row.changed && !row.despite && first) {
             row.included = false;
-        } else if moved && row.included {
+        } else if moved && (row.included || lacked_inputs) {
             row.included = false;
             change = DetailChange::Moved;
+        } else if lacked_inputs {
+            row.included = choosing;
         }
         self.distinguish();
         change
@@ -398,6 +416,7 @@ impl RunRows {
                 );
                 Some((text, Role::Warning))
             }
+            (None, None) if row.run.lacks_inputs() => Some((INPUTS_NOT_LOADED.to_owned(), Role::Warning)),
             _ => None,
         };
         let labeled = |label: &str, segs: Vec<Seg>, out: &mut Vec<RichLine>| {
@@ -532,7 +551,7 @@ impl Row {
         let blocked = blocked(&run, command);
         Self {
             text: String::new(),
-            included: blocked.is_none(),
+            included: blocked.is_none() && !run.lacks_inputs(),
             blocked,
             outcome: None,
             undone: "",
@@ -549,7 +568,13 @@ impl Row {
 
     /// Returns whether its row says that the command is not sent to it.
     pub fn is_excluded(&self) -> bool {
-        self.blocked.is_some() || (self.changed && !self.despite)
+        self.blocked.is_some() || (self.changed && !self.despite) || self.run.lacks_inputs()
+    }
+
+    /// Returns whether details that decide about the command are not loaded: its inputs, or, if the dialog `checks` what
+    /// would be executed, that.
+    fn lacks_details(&self, checks: bool) -> bool {
+        (checks || self.run.lacks_inputs()) && self.version.is_none() && self.outcome.is_none()
     }
 
     /// Returns the properties that are compared between runs: label and value.
@@ -622,6 +647,7 @@ impl Row {
                 ("with the contract of the launch", Role::Warning)
             }
             (None, None) if self.changed => ("excluded: skill changed since the launch", Role::Warning),
+            (None, None) if self.run.lacks_inputs() => (INPUTS_NOT_LOADED, Role::Warning),
             (None, None) => (self.text.as_str(), text_role),
         };
         let available = area.right().saturating_sub(x);
@@ -700,6 +726,64 @@ mod tests {
         run
     }
 
+    fn detail(run: &RunRecord) -> RunDetail {
+        serde_json::from_value(json!({
+            "run": run, "contract_version": "1", "contract_unchanged": true, "steps": [], "checkpoints": [],
+            "events": [], "decisions": [], "sheet": null, "descendants": [], "isolation": "",
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_run_is_included_once_its_inputs_are_loaded() {
+        let all = [
+            CommandName::Approve,
+            CommandName::Deny,
+            CommandName::Resume,
+            CommandName::Signal,
+            CommandName::Cancel,
+        ];
+        for command in all {
+            let run = |id: &str| RunRecord {
+                id: RunId(id.to_owned()),
+                allowed: all.to_vec(),
+                inputs: json!({ "to": "mallory" }),
+                ..approved_in_part()
+            };
+            let (small, large, third) = (run("a"), run("b"), run("c"));
+            let listed = |run: &RunRecord| RunRecord { inputs: json!(null), ..run.clone() };
+            let mut rows = RunRows::new(command, vec![small, listed(&large), listed(&third)]);
+            assert_eq!((rows.included(), rows.unsent(), rows.next(1)), (1, 1, None), "{command}");
+            assert!(rows.rows[1].is_excluded() && !rows.rows[0].is_excluded(), "{command}");
+            assert!(rows.toggle(1).unwrap().contains("not loaded"), "{command}");
+            assert_eq!(rows.included(), 1, "{command}");
+            // The runs around the cursor are loaded, too.
+            rows.scroll.height = 2;
+            let request = |run: &RunRecord| Effect::Run(RunRequest::Detail(run.id.clone()));
+            let requested = rows.go(1);
+            assert_eq!(requested, [request(&large), request(&third)], "{command}");
+            assert_eq!(rows.go(0), [], "{command}");
+            assert_eq!(rows.take_detail(&detail(&large), true, true), DetailChange::Nothing, "{command}");
+            assert_eq!((rows.included(), rows.next(1)), (2, Some(1)), "{command}");
+            // After the choice, a run that is loaded is not sent with the others.
+            rows.take_detail(&detail(&third), true, false);
+            assert_eq!((rows.included(), rows.toggle(2), rows.included()), (2, None, 3), "{command}");
+        }
+    }
+
+    #[test]
+    fn a_run_whose_inputs_cannot_be_loaded_stays_excluded() {
+        let run = RunRecord { inputs: json!(null), allowed: vec![CommandName::Cancel], ..approved_in_part() };
+        let mut rows = RunRows::new(CommandName::Cancel, vec![run.clone()]);
+        assert_eq!(rows.go(0).len(), 1);
+        rows.take_failure(&run.id, &Error::new(Code::RateLimited, "try again later"));
+        assert_eq!(rows.rows[0].blocked.as_deref(), Some("excluded: try again later"));
+        assert_eq!(rows.go(0).len(), 1, "it is requested again");
+        rows.take_detail(&detail(&run), true, true);
+        assert_eq!(rows.rows[0].blocked.as_deref(), Some("excluded: its inputs cannot be read"));
+        assert_eq!(rows.included(), 0);
+    }
+
     #[test]
     fn a_run_that_failed_again_is_excluded_until_it_is_reviewed() {
         let failed = RunRecord {
@@ -709,16 +793,9 @@ mod tests {
             ..approved_in_part()
         };
         let mut rows = RunRows::new(CommandName::Resume, vec![failed.clone()]);
-        let detail = |run: &RunRecord| -> RunDetail {
-            serde_json::from_value(json!({
-                "run": run, "contract_version": "1", "contract_unchanged": true, "steps": [], "checkpoints": [],
-                "events": [], "decisions": [], "sheet": null, "descendants": [], "isolation": "",
-            }))
-            .unwrap()
-        };
-        assert_eq!(rows.take_detail(&detail(&failed), true), DetailChange::Nothing);
+        assert_eq!(rows.take_detail(&detail(&failed), true, true), DetailChange::Nothing);
         let again = RunRecord { since_ms: failed.since_ms + 1, inputs: json!({"to": "EVIL"}), ..failed };
-        assert_eq!(rows.take_detail(&detail(&again), true), DetailChange::Moved);
+        assert_eq!(rows.take_detail(&detail(&again), true, true), DetailChange::Moved);
         assert_eq!(rows.included(), 0);
         rows.toggle(0);
         let Some(RunCommand::Resume { since_ms, .. }) =
