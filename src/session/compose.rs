@@ -163,7 +163,9 @@ impl Composed {
 
     /// Returns the number of bytes of all parts of these kinds.
     pub fn bytes(&self, kinds: &[PartKind]) -> usize {
-        self.parts.iter().filter(|part| kinds.contains(&part.kind)).map(|part| part.end - part.start).sum()
+        let parts = self.parts.iter().filter(|part| kinds.contains(&part.kind));
+        // They may be those of a service.
+        parts.map(|part| part.end.saturating_sub(part.start)).fold(0, usize::saturating_add)
     }
 
     /// Appends the parts of another text.

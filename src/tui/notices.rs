@@ -55,7 +55,7 @@ impl Notices {
     /// Shows an error until it is dismissed. An identical error is not added twice.
     pub fn error(&mut self, what: impl Into<String>, place: impl Into<String>) {
         let what = safe_text::line(&what.into()).into_owned();
-        let trouble = ErrorNotice { what, place: safe_text::block(&place.into()).into_owned() };
+        let trouble = ErrorNotice { what, place: safe_text::line(&place.into()).into_owned() };
         if !self.errors.contains(&trouble) {
             tracing::error!(detail = %trouble.place, "{}", trouble.what);
             self.errors.push_back(trouble);
@@ -65,7 +65,7 @@ impl Notices {
     /// Replaces the details of an error that is still shown.
     pub fn retell(&mut self, what: &str, place: impl Into<String>) {
         if let Some(trouble) = self.errors.iter_mut().find(|trouble| trouble.what == what) {
-            trouble.place = safe_text::block(&place.into()).into_owned();
+            trouble.place = safe_text::line(&place.into()).into_owned();
         }
     }
 
@@ -258,7 +258,7 @@ mod tests {
         let error = &notices.errors[0];
         let texts = [&notices.notes[0].0, &error.what, &error.place];
         assert!(!texts.iter().any(|text| text.contains(['\u{200d}', '\u{2028}', '\u{e0041}'])), "{texts:?}");
-        assert!(error.place.ends_with("\nhost"), "{}", error.place);
+        assert!(error.place.ends_with(" host"), "{}", error.place);
     }
 
     #[test]

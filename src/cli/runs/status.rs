@@ -173,7 +173,7 @@ pub fn wait_expiry(run: &RunRecord, at_ms: i64, now_ms: i64, zone: &TimeZone) ->
 fn expiry_time(at_ms: i64, now_ms: i64, zone: &TimeZone) -> String {
     let at = clock::moment(at_ms, zone);
     if at_ms > now_ms {
-        format!("in {}, at {at}", clock::age(at_ms - now_ms))
+        format!("in {}, at {at}", clock::age(at_ms.saturating_sub(now_ms)))
     } else {
         format!("expired at {at}")
     }

@@ -172,7 +172,8 @@ impl Reference {
         let end = place.right().saturating_sub(1);
         let mut at = end;
         if let Some(ms) = choice.at_ms {
-            at = painter.right(end, place.y, &format!("{:>4}", age(clock_ms - ms)), Role::Muted);
+            at =
+                painter.right(end, place.y, &format!("{:>4}", age(clock_ms.saturating_sub(ms))), Role::Muted);
         }
         let text = shown(&choice.target_ref);
         let least = cells(&text).min(place.width / 2);

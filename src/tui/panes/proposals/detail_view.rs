@@ -183,7 +183,7 @@ fn push_head(lines: &mut Vec<Line>, view: &ProposalView, width: u16, clock_ms: i
     let message = format!(
         " {} proposed {} by {}",
         glyphs.dot,
-        ago(clock_ms - summary.proposed_at_ms),
+        ago(clock_ms.saturating_sub(summary.proposed_at_ms)),
         shown(&summary.proposed_by)
     );
     lines.push(Line::Rich(RichLine::from_segs(vec![
@@ -192,7 +192,7 @@ fn push_head(lines: &mut Vec<Line>, view: &ProposalView, width: u16, clock_ms: i
     ])));
     let decided = |what: &str, one: &ProposalDecision| {
         let notes = one.notes.as_deref().map(|notes| format!(": {}", shown(notes))).unwrap_or_default();
-        format!("{what} by {}, {}{notes}", shown(&one.by), ago(clock_ms - one.at_ms))
+        format!("{what} by {}, {}{notes}", shown(&one.by), ago(clock_ms.saturating_sub(one.at_ms)))
     };
     let verb = if summary.state == ProposalState::Denied { "denied" } else { "approved" };
     let decisions = [(verb, &summary.decision), ("rolled back", &summary.rollback)];
