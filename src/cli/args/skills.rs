@@ -24,7 +24,8 @@ pub struct DiscoverArgs {
     #[arg(long)]
     pub explain: bool,
     /// Number of results to explain with --explain.
-    #[arg(long, value_name = "N", default_value_t = 3, requires = "explain")]
+    #[arg(long, value_name = "N", default_value_t = 3, requires = "explain",
+        value_parser = super::value_parsers::integer_from(0_usize))]
     pub top: usize,
     /// Explain this skill, regardless of its rank.
     #[arg(long, value_name = "SKILL")]
