@@ -92,7 +92,7 @@ pub struct TraceArgs {
 /// `skills attach`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "References: RUN (run, or task if open), RUN/STEP (output), session:ID (transcript), \
+    after_help = "References: RUN (type run; type task while the run is open), RUN/STEP (output), session:ID (transcript), \
         artifact:DIGEST, skill:ID/RELATIVE/PATH or a file (artifact), task:ID (task)."
 )]
 pub struct AttachArgs {
