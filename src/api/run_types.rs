@@ -111,6 +111,10 @@ pub enum RunCommand {
         despite_change: bool,
         /// Who resumes it; default: the account.
         by: Option<String>,
+        /// When the run entered the state that the caller has seen (its `since_ms`); the command is rejected if the run
+        /// has changed its state since. Not compared if omitted.
+        #[serde(default)]
+        since_ms: Option<i64>,
     },
     /// Send a signal.
     Signal {
@@ -120,6 +124,9 @@ pub enum RunCommand {
         payload: Value,
         /// Who sends it; default: the account.
         by: Option<String>,
+        /// As for `resume`.
+        #[serde(default)]
+        since_ms: Option<i64>,
     },
     /// Cancel the run.
     Cancel {
@@ -144,6 +151,9 @@ pub enum RunCommand {
         checkpoint: Option<u64>,
         /// Who replays it; default: the account.
         by: Option<String>,
+        /// As for `resume`.
+        #[serde(default)]
+        since_ms: Option<i64>,
     },
     /// Create a paused run from a checkpoint.
     Fork {
@@ -151,7 +161,25 @@ pub enum RunCommand {
         checkpoint: Option<u64>,
         /// Who forks it; default: the account.
         by: Option<String>,
+        /// As for `resume`.
+        #[serde(default)]
+        since_ms: Option<i64>,
     },
+}
+
+impl RunCommand {
+    /// Applies a command that names no digest only while the run is in the state in which it was shown.
+    #[must_use]
+    pub fn if_unchanged(mut self, run: &RunRecord) -> Self {
+        if let Self::Resume { since_ms, .. }
+        | Self::Signal { since_ms, .. }
+        | Self::Replay { since_ms, .. }
+        | Self::Fork { since_ms, .. } = &mut self
+        {
+            *since_ms = Some(run.since_ms);
+        }
+        self
+    }
 }
 
 /// Result of a command.

@@ -68,7 +68,7 @@ pub(super) fn about_change(
 struct Digests {
     current: String,
     /// Those of earlier versions, with which gates and decisions may be recorded: of the call alone, without the
-    /// target, and without the bindings.
+    /// target, and without the bindings. None of a question before the first step, which is asked again.
     former: Vec<String>,
 }
 
@@ -98,7 +98,8 @@ impl Approvals {
 
     /// Returns the digest of the question whether a step may run a call. It covers the contract, the code, the files,
     /// the target of this run and the bindings that may execute the capability, so that an approval does not apply to
-    /// another version, or to a process with other settings. `edited` is code that is approved together with the call.
+    /// another version, or to a process with other settings. Without a capability it is the question before the first
+    /// step. `edited` is code that is approved together with the call.
     pub fn question_digest(
         &self,
         step: &str,
@@ -153,8 +154,12 @@ impl Approvals {
             former.push(digest_of(&covered));
             covered["target"] = json!(self.target_digest.get_or_init(|| digest_of(target)));
         }
-        if let Some(bindings) = capability.and_then(|id| self.bindings_digest(id)) {
-            former.push(digest_of(&covered));
+        if let Some(bindings) = self.covered_bindings(capability) {
+            if capability.is_some() {
+                former.push(digest_of(&covered));
+            } else {
+                former.clear();
+            }
             covered["bindings"] = json!(bindings);
         }
         if !files.is_empty() {
@@ -183,6 +188,16 @@ impl Approvals {
     pub fn bindings_digest(&self, capability: &str) -> Option<String> {
         let present = self.present.get(capability)?;
         Some(digest_of(&json!([*self.key, present.callable])))
+    }
+
+    /// Returns a digest of the bindings that a question covers: those of its capability, or before the first step those
+    /// of all capabilities that the run may call.
+    fn covered_bindings(&self, capability: Option<&str>) -> Option<String> {
+        match capability {
+            Some(id) => self.bindings_digest(id),
+            None if self.present.is_empty() => None,
+            None => self.bindings_of(self.present.keys().map(String::as_str)),
+        }
     }
 
     /// Returns a digest of the bindings that may be called for several capabilities; `None` if none are recorded.

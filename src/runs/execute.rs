@@ -203,8 +203,9 @@ impl Engine {
             Vec::new()
         };
         let mut grants = Grants::default();
-        // While it waits again, the record no longer contains the previous decision.
-        if run.decided.is_some() || run.gate.is_some() {
+        // While it waits again, the record no longer contains the previous decision, nor after a signal. An approval
+        // before the first step applies to the rest of the run.
+        if run.decided.is_some() || run.gate.is_some() || plan.approval.is_some() {
             let mut after = 0;
             loop {
                 let events = self.store.events(Some(&run.id), after, PAGE).await?;
@@ -386,7 +387,8 @@ impl Engine {
     }
 }
 
-/// Returns the approval that the policy requires before the first step, unless it was given.
+/// Returns the approval that the policy requires before the first step, unless it was given for the bindings that the
+/// steps may call now.
 pub(super) fn before_first_step(scheduler: &Scheduler) -> Option<ApprovalRequest> {
     let Scheduler { progress, approvals, .. } = scheduler;
     let rule = progress.plan.approval.clone()?;

@@ -185,6 +185,23 @@ pub trait Store: Send + Sync + 'static {
         record: Option<DecisionRecord>,
         head: Option<u64>,
         payload: Option<serde_json::Value>,
+    ) -> Result<CommandOutcome, StoreError> {
+        self.command_if(run, None, command, record, head, payload).await
+    }
+
+    /// Applies a command like [`Self::command`], but only while the run is still in the state that it entered at this
+    /// moment (milliseconds since 1970-01-01 UTC), if one is given.
+    ///
+    /// # Errors
+    /// Returns [`StoreError::PreconditionFailed`] if the run has changed its state since, and those of [`Self::command`].
+    async fn command_if(
+        &self,
+        run: &RunId,
+        since_ms: Option<i64>,
+        command: Command,
+        record: Option<DecisionRecord>,
+        head: Option<u64>,
+        payload: Option<serde_json::Value>,
     ) -> Result<CommandOutcome, StoreError>;
 
     /// Applies what a finished sidecar requested for the run it watches: the command and the event `control.applied` of
@@ -201,6 +218,23 @@ pub trait Store: Send + Sync + 'static {
     async fn fork(
         &self,
         source: &RunId,
+        checkpoint: Option<u64>,
+        new: RunId,
+        paused: bool,
+        by: Option<String>,
+    ) -> Result<RunRecord, StoreError> {
+        self.fork_if(source, None, checkpoint, new, paused, by).await
+    }
+
+    /// Creates a run like [`Self::fork`], but only while its source is still in the state that it entered at this moment
+    /// (milliseconds since 1970-01-01 UTC), if one is given.
+    ///
+    /// # Errors
+    /// Returns [`StoreError::PreconditionFailed`] if the source has changed its state since.
+    async fn fork_if(
+        &self,
+        source: &RunId,
+        since_ms: Option<i64>,
         checkpoint: Option<u64>,
         new: RunId,
         paused: bool,

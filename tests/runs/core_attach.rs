@@ -368,7 +368,7 @@ async fn signal_of_a_sidecar_obeys_the_policy_of_the_process_that_attached_it() 
     // Attached where the policy permits it, and executed again where it does not.
     let signal = json!({ "signal": { "name": "other", "payload": {} } });
     let sidecar = attach(&other, "run", &watched.id.0, json!({ "wish": signal })).await.unwrap().execution;
-    let again = RunCommand::Replay { checkpoint: Some(0), by: None };
+    let again = RunCommand::Replay { checkpoint: Some(0), by: None, since_ms: None };
     let error = send_command(&core, &sidecar, again).await.unwrap_err();
     assert_eq!(error.code, Code::Forbidden, "{error}");
 }

@@ -428,15 +428,31 @@ async fn every_command_is_recorded_with_its_sender() {
     let by = |name: &str| Some(name.to_owned());
     let closing = run(&core, "close", json!({})).await;
     let forked =
-        send_command(&core, &closing, RunCommand::Fork { checkpoint: None, by: by("cy") }).await.unwrap().run;
+        send_command(&core, &closing, RunCommand::Fork { checkpoint: None, by: by("cy"), since_ms: None })
+            .await
+            .unwrap()
+            .run;
     assert_eq!(forked.started_by, "cy", "who made it is who started it");
     let replayed =
-        send_command(&core, &closing, RunCommand::Replay { checkpoint: None, by: by("di") }).await.unwrap();
+        send_command(&core, &closing, RunCommand::Replay { checkpoint: None, by: by("di"), since_ms: None })
+            .await
+            .unwrap();
     assert_eq!(replayed.run.started_by, "di");
-    let signal = RunCommand::Signal { name: "books-closed".to_owned(), payload: Value::Null, by: by("bo") };
+    let signal = RunCommand::Signal {
+        name: "books-closed".to_owned(),
+        payload: Value::Null,
+        by: by("bo"),
+        since_ms: None,
+    };
     send_command(&core, &closing, signal).await.unwrap();
     send_command(&core, &closing, cancel("ana")).await.unwrap();
-    let going_on = RunCommand::Resume { checkpoint: None, inputs: None, despite_change: false, by: by("ed") };
+    let going_on = RunCommand::Resume {
+        checkpoint: None,
+        inputs: None,
+        despite_change: false,
+        by: by("ed"),
+        since_ms: None,
+    };
     send_command(&core, &forked, going_on).await.unwrap();
 
     let recorded_commands = async |run: &RunRecord| {

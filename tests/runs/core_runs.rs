@@ -7,7 +7,7 @@ use runs_place::{
 use serde_json::json;
 use skills_api::{Code, RunClient as _, RunCommand, StepState};
 use skills_model::{CommandName, RunState, Verdict};
-use skills_store::{IdempotencyOutcome, RunFilter};
+use skills_store::{IdempotencyOutcome, RunFilter, RunRecord};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn run_requests_approval_and_completes() {
@@ -95,8 +95,12 @@ async fn concurrent_decisions_are_one_decision() {
 async fn early_signal_is_buffered_and_its_payload_output() {
     let place = TestHome::new();
     let core = place.open().await;
-    let signal =
-        |name: &str| RunCommand::Signal { name: name.to_owned(), payload: json!({ "by": "bo" }), by: None };
+    let signal = |name: &str| RunCommand::Signal {
+        name: name.to_owned(),
+        payload: json!({ "by": "bo" }),
+        by: None,
+        since_ms: None,
+    };
     let waiting = run(&core, "close", json!({})).await;
     assert_eq!(waiting.state, RunState::WaitingForSignal);
     let wrong = send_command(&core, &waiting, signal("other")).await.unwrap_err();
@@ -104,6 +108,14 @@ async fn early_signal_is_buffered_and_its_payload_output() {
     let sent = send_command(&core, &waiting, signal("books-closed")).await.unwrap();
     assert_eq!(sent.note, "sent signal `books-closed`");
     assert_eq!(wait_for_completion(&core, &waiting.id.0).await.outputs, Some(json!({ "by": "bo" })));
+
+    let again = run(&core, "close", json!({})).await;
+    let before = RunRecord { since_ms: again.since_ms - 1, ..again.clone() };
+    let outdated =
+        send_command(&core, &again, signal("books-closed").if_unchanged(&before)).await.unwrap_err();
+    assert_eq!(outdated.code, Code::InvalidTransition);
+    assert!(outdated.message.contains("has changed since it was loaded"), "{outdated}");
+    send_command(&core, &again, signal("books-closed").if_unchanged(&again)).await.unwrap();
 
     let early = launch(&core, "close", json!({})).await.unwrap().run;
     let buffered = send_command(&core, &early, signal("books-closed")).await.unwrap();
@@ -128,11 +140,18 @@ async fn failed_run_continues_with_corrected_inputs() {
         inputs: Some(object(inputs)),
         despite_change: false,
         by: None,
+        since_ms: None,
     };
     let unfit = send_command(&core, &failed, with(json!({ "name": 7, "nam": "x" }))).await.unwrap_err();
     assert_eq!(unfit.code, Code::InvalidRequest);
     assert!(unfit.message.contains("did you mean name?") && unfit.message.contains("name: "), "{unfit}");
-    let nowhere = RunCommand::Resume { checkpoint: Some(99), inputs: None, despite_change: false, by: None };
+    let nowhere = RunCommand::Resume {
+        checkpoint: Some(99),
+        inputs: None,
+        despite_change: false,
+        by: None,
+        since_ms: None,
+    };
     assert_eq!(send_command(&core, &failed, nowhere).await.unwrap_err().code, Code::CheckpointNotFound);
 
     let resumed = send_command(&core, &failed, with(json!({ "name": "right.csv" }))).await.unwrap();
@@ -176,6 +195,7 @@ async fn gates_of_inputs_before_a_correction_are_not_shown_as_pending() {
         inputs: Some(object(json!({ "name": "right.csv" }))),
         despite_change: false,
         by: None,
+        since_ms: None,
     };
     send_command(&core, &failed, resume).await.unwrap();
     let done = wait_for_completion(&core, &failed.id.0).await;
@@ -197,6 +217,7 @@ async fn null_restores_the_default_of_a_corrected_input() {
         inputs: Some(object(json!({ "name": "right.csv", "folder": null }))),
         despite_change: false,
         by: None,
+        since_ms: None,
     };
     send_command(&core, &failed, resume).await.unwrap();
     wait_for_completion(&core, &failed.id.0).await;
@@ -228,7 +249,8 @@ async fn contract_edit_during_a_wait_is_reported() {
     let changed = send_command(&core, &failed, resume()).await.unwrap_err();
     assert_eq!(changed.code, Code::SkillChanged);
     assert!(changed.message.contains("1.0.0 then, 2.0.0 now"), "{changed}");
-    let on = RunCommand::Resume { checkpoint: None, inputs: None, despite_change: true, by: None };
+    let on =
+        RunCommand::Resume { checkpoint: None, inputs: None, despite_change: true, by: None, since_ms: None };
     assert_eq!(send_command(&core, &failed, on).await.unwrap().run.state, RunState::Pending);
 }
 
@@ -329,7 +351,10 @@ async fn replay_continues_and_fork_is_paused() {
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [20, 3] })).await;
     let replayed =
-        send_command(&core, &waiting, RunCommand::Replay { checkpoint: None, by: None }).await.unwrap().run;
+        send_command(&core, &waiting, RunCommand::Replay { checkpoint: None, by: None, since_ms: None })
+            .await
+            .unwrap()
+            .run;
     assert_eq!(replayed.source, Some((waiting.id.clone(), waiting.head)));
     let replayed = wait_for_completion(&core, &replayed.id.0).await;
     assert_eq!(replayed.state, RunState::WaitingForHuman, "its gate asks for itself");
@@ -340,7 +365,9 @@ async fn replay_continues_and_fork_is_paused() {
     );
 
     let forked =
-        send_command(&core, &waiting, RunCommand::Fork { checkpoint: Some(0), by: None }).await.unwrap();
+        send_command(&core, &waiting, RunCommand::Fork { checkpoint: Some(0), by: None, since_ms: None })
+            .await
+            .unwrap();
     assert!(forked.run.paused && forked.note.contains("until it is resumed"), "{}", forked.note);
     let paused = wait_for_completion(&core, &forked.run.id.0).await;
     assert_eq!((paused.state, paused.paused), (RunState::Pending, true), "no worker runs it");
@@ -349,7 +376,9 @@ async fn replay_continues_and_fork_is_paused() {
     let lineage = core.run(&waiting.id.0).await.unwrap().descendants;
     assert_eq!(lineage, [replayed.id, paused.id]);
     let nowhere =
-        send_command(&core, &waiting, RunCommand::Fork { checkpoint: Some(50), by: None }).await.unwrap_err();
+        send_command(&core, &waiting, RunCommand::Fork { checkpoint: Some(50), by: None, since_ms: None })
+            .await
+            .unwrap_err();
     assert_eq!(nowhere.code, Code::CheckpointNotFound);
 }
 

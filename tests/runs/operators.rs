@@ -58,6 +58,7 @@ async fn runs_are_distinguished_by_title_label_and_reason() {
         inputs: Some(json!({ "name": "right.csv" }).as_object().cloned().unwrap()),
         despite_change: false,
         by: None,
+        since_ms: None,
     };
     let resumed = send_command(&core, &failed, corrected).await.unwrap().run;
     assert_eq!(resumed.title(), Some("Upload right.csv at night"), "the title follows the inputs");
@@ -171,13 +172,14 @@ async fn person_who_changes_inputs_cannot_approve_alone() {
     place.write("home/.config/skill-workbench/policy.yaml", "approvals: {id: ledger, not_by: starter}\n");
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
-    let fork = RunCommand::Fork { checkpoint: Some(0), by: Some("ana".to_owned()) };
+    let fork = RunCommand::Fork { checkpoint: Some(0), by: Some("ana".to_owned()), since_ms: None };
     let forked = core.send_command(&waiting.id.0, fork).await.unwrap().run;
     let corrected = RunCommand::Resume {
         checkpoint: None,
         inputs: json!({ "amounts": [1_000_000] }).as_object().cloned(),
         despite_change: false,
         by: Some("eve".to_owned()),
+        since_ms: None,
     };
     core.send_command(&forked.id.0, corrected).await.unwrap();
     let waiting = wait_for_completion(&core, &forked.id.0).await;
@@ -195,7 +197,7 @@ async fn person_who_changes_inputs_cannot_approve_alone() {
         assert_eq!(refused.code, Code::Forbidden, "{refused}");
     }
     // Who started or corrected it is excluded from its copies, too.
-    let replay = RunCommand::Replay { checkpoint: Some(0), by: Some("bot".to_owned()) };
+    let replay = RunCommand::Replay { checkpoint: Some(0), by: Some("bot".to_owned()), since_ms: None };
     let copied = core.send_command(&waiting.id.0, replay).await.unwrap().run;
     let copied = wait_for_completion(&core, &copied.id.0).await;
     for name in ["ana", "eve", "bot"] {
@@ -218,8 +220,8 @@ async fn only_admin_reruns_unsandboxed_launches() {
     wait_for_completion(&core, &run.id.0).await;
     let commands = || {
         [
-            RunCommand::Replay { checkpoint: Some(0), by: None },
-            RunCommand::Fork { checkpoint: Some(0), by: None },
+            RunCommand::Replay { checkpoint: Some(0), by: None, since_ms: None },
+            RunCommand::Fork { checkpoint: Some(0), by: None, since_ms: None },
             resume(),
         ]
     };
@@ -243,7 +245,7 @@ async fn a_newer_policy_applies_to_what_continues() {
     let core = place.open().await;
     let done = run(&core, "upload", json!({ "name": "right.csv" })).await;
     assert_eq!(done.state, RunState::Completed);
-    let fork = || RunCommand::Fork { checkpoint: Some(0), by: None };
+    let fork = || RunCommand::Fork { checkpoint: Some(0), by: None, since_ms: None };
     let forked = core.send_command(&done.id.0, fork()).await.unwrap().run;
     let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
     let refused = async |run: &RunRecord, command: RunCommand| {
@@ -252,7 +254,11 @@ async fn a_newer_policy_applies_to_what_continues() {
         error.message
     };
     let all = || {
-        [(&done, fork()), (&done, RunCommand::Replay { checkpoint: Some(0), by: None }), (&forked, resume())]
+        [
+            (&done, fork()),
+            (&done, RunCommand::Replay { checkpoint: Some(0), by: None, since_ms: None }),
+            (&forked, resume()),
+        ]
     };
     for (policy, text) in [
         ("deny: [{id: upload}, {id: ledger}]\n", "the policy forbids upload"),

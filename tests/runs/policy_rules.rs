@@ -97,15 +97,15 @@ fn is_policy_approval(run: &RunRecord) -> bool {
 }
 
 fn replay() -> RunCommand {
-    RunCommand::Replay { checkpoint: None, by: None }
+    RunCommand::Replay { checkpoint: None, by: None, since_ms: None }
 }
 
 fn fork() -> RunCommand {
-    RunCommand::Fork { checkpoint: None, by: None }
+    RunCommand::Fork { checkpoint: None, by: None, since_ms: None }
 }
 
 fn signal() -> RunCommand {
-    RunCommand::Signal { name: "go".to_owned(), payload: Value::Null, by: None }
+    RunCommand::Signal { name: "go".to_owned(), payload: Value::Null, by: None, since_ms: None }
 }
 
 fn is_forbidden(what: &str, refused: Option<Error>) {
@@ -655,10 +655,15 @@ async fn a_fork_requires_approval_after_a_definition_was_edited() {
     for (edit, is_changed) in [("Also", false), ("Still", true)] {
         define(edit);
         let core = place.open().await;
-        let command = RunCommand::Fork { checkpoint: Some(0), by: None };
+        let command = RunCommand::Fork { checkpoint: Some(0), by: None, since_ms: None };
         let forked = core.send_command(&run.id.0, command).await.unwrap().run;
-        let resume =
-            RunCommand::Resume { checkpoint: None, inputs: None, despite_change: is_changed, by: None };
+        let resume = RunCommand::Resume {
+            checkpoint: None,
+            inputs: None,
+            despite_change: is_changed,
+            by: None,
+            since_ms: None,
+        };
         core.send_command(&forked.id.0, resume).await.unwrap();
         let waits = wait_for_completion(&core, &forked.id.0).await;
         let Some(Gate::Human { why, .. }) = &waits.gate else { panic!("{edit}: {:?}", waits.error) };

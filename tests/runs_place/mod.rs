@@ -144,7 +144,7 @@ pub async fn send_command(
 }
 
 pub fn resume() -> RunCommand {
-    RunCommand::Resume { checkpoint: None, inputs: None, despite_change: false, by: None }
+    RunCommand::Resume { checkpoint: None, inputs: None, despite_change: false, by: None, since_ms: None }
 }
 
 pub async fn kinds(core: &Local, run: &RunRecord) -> Vec<String> {

@@ -184,7 +184,10 @@ async fn remote_runs_and_sessions_equal_local_ones() {
     );
     same!(here, there, run(id));
     same!(here, there, send_command(id, RunCommand::Cancel { by: None }));
-    let forked = there.send_command(id, RunCommand::Fork { checkpoint: None, by: None }).await.unwrap();
+    let forked = there
+        .send_command(id, RunCommand::Fork { checkpoint: None, by: None, since_ms: None })
+        .await
+        .unwrap();
     assert!(forked.run.paused && forked.run.id.0 != id);
     assert_eq!(
         there.send_command(&forked.run.id.0, RunCommand::Cancel { by: None }).await.unwrap().run.state,

@@ -218,6 +218,7 @@ pub async fn run_all<S: Store>(new: impl AsyncFn(Time) -> S) {
         late_expiry_changes_nothing,
         changed_request_of_a_step_does_not_change_the_wait,
         corrected_inputs_are_merged_and_recorded,
+        commands_apply_to_the_state_that_was_reviewed,
         corrections_of_inputs_are_limited,
         decisions_and_descendants_are_kept,
         a_contract_is_found_by_its_digest,

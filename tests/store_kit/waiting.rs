@@ -353,6 +353,26 @@ pub async fn corrected_inputs_are_merged_and_recorded(store: &dyn Store, _: &Tim
     assert_eq!(events.last().unwrap().event.data["corrected_inputs"], corrected);
 }
 
+pub async fn commands_apply_to_the_state_that_was_reviewed(store: &dyn Store, time: &Time) {
+    let expires = wait_at_gate(store, expiring(1, 60, Expiry::Fail)).await;
+    time.pass(70_000);
+    let reviewed = Some(store.run(&expires).await.unwrap().unwrap().since_ms);
+    store.command(&expires, Command::Expire(Expiry::Fail), None, None, None).await.unwrap();
+    // The expiry was recorded after the deadline, which is what the caller has seen.
+    store.command_if(&expires, reviewed, Command::Resume, None, None, None).await.unwrap();
+    let fail = |fence| work(fence, WorkerReport::Fail);
+    let claim = claimed(store, "w1").await;
+    time.pass(10);
+    store.report(&expires, fail(claim.fence), vec![], None, vec![], vec![]).await.unwrap();
+    let refused = store.command_if(&expires, reviewed, Command::Resume, None, None, None).await.unwrap_err();
+    assert!(matches!(refused, StoreError::PreconditionFailed { .. }), "{refused}");
+    let refused = store.fork_if(&expires, reviewed, None, RunId("fork".into()), true, None).await;
+    assert!(matches!(refused, Err(StoreError::PreconditionFailed { .. })), "{refused:?}");
+    let now = Some(store.run(&expires).await.unwrap().unwrap().since_ms);
+    store.fork_if(&expires, now, None, RunId("fork".into()), true, None).await.unwrap();
+    store.command_if(&expires, now, Command::Resume, None, None, None).await.unwrap();
+}
+
 pub async fn corrections_of_inputs_are_limited(store: &dyn Store, _: &Time) {
     store.launch(Launch { inputs: json!({"text": ""}), ..launch(1) }).await.unwrap();
     let large = json!({"text": "x".repeat(1_900_000)});

@@ -157,8 +157,21 @@ fn a_resume_is_not_sent_after_another_one() {
     let mut harness = opened(&client, 120, 36);
     harness.press("r").wait_for("Resume this run");
     client.runs.work(&id(3), "run.failed", json!({}), |run| run.run.inputs = json!({ "iban": "DE99" }));
-    harness.wait_for("The run was resumed since");
+    harness.wait_for("The run has changed since");
     harness.press("ctrl-s esc").wait_until("the dialog is gone", |s| !s.contains("Resume this run"));
+    assert_eq!(commands(&client), []);
+}
+
+#[test]
+fn a_signal_is_not_sent_to_another_wait() {
+    let client = core(vec![detail(&id(2), "books-close", RunState::WaitingForSignal)]);
+    let mut harness = opened(&client, 120, 36);
+    harness.press("s").wait_for("Send a signal");
+    client.runs.work(&id(2), "run.waiting", json!({}), |run| {
+        run.run.gate = Some(Gate::Signal { step: "pay".to_owned(), name: "books-closed".to_owned() });
+    });
+    harness.wait_for("The run has changed since");
+    harness.press("ctrl-s esc").wait_until("the dialog is gone", |s| !s.contains("Send a signal"));
     assert_eq!(commands(&client), []);
 }
 

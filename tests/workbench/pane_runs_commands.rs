@@ -214,7 +214,8 @@ fn a_takeover_by_another_worker_is_reported() {
 
 #[test]
 fn signal_has_the_expected_name_and_a_json_payload() {
-    let client = core(vec![detail(&id(2), "books-close", RunState::WaitingForSignal)]);
+    let waiting = detail(&id(2), "books-close", RunState::WaitingForSignal);
+    let client = core(vec![waiting.clone()]);
     let mut harness = opened(&client, 120, 36);
     harness.press("s").wait_for("Send a signal");
     has(&harness, &["books-closed", "accepts no other signal"]);
@@ -225,9 +226,13 @@ fn signal_has_the_expected_name_and_a_json_payload() {
         .type_text("7}")
         .press("ctrl-s")
         .wait_until("the dialog is gone", |screen| !screen.contains("Send a signal"));
-    let sent =
-        RunCommand::Signal { name: "books-closed".to_owned(), payload: json!({ "period": 7 }), by: None };
-    assert_eq!(commands(&client), [sent]);
+    let sent = RunCommand::Signal {
+        name: "books-closed".to_owned(),
+        payload: json!({ "period": 7 }),
+        by: None,
+        since_ms: None,
+    };
+    assert_eq!(commands(&client), [sent.if_unchanged(&waiting.run)]);
 }
 
 #[test]
@@ -243,13 +248,15 @@ fn cancel_confirmation_starts_on_no() {
 
 #[test]
 fn a_fork_from_a_checkpoint_puts_the_cursor_on_the_new_run() {
-    let client = core(vec![detail(&id(6), "invoice-intake", RunState::Completed)]);
+    let completed = detail(&id(6), "invoice-intake", RunState::Completed);
+    let client = core(vec![completed.clone()]);
     let mut harness = opened(&client, 120, 36);
     // Steps, output, then the checkpoints: head, c3.
     harness.press("enter down down down down down down").press("f").wait_for("Fork from a checkpoint");
     has(&harness, &["c3  after sum"]);
     harness.press("ctrl-s").wait_for("forked; held until it is resumed");
-    assert_eq!(commands(&client), [RunCommand::Fork { checkpoint: Some(3), by: None }]);
+    let sent = RunCommand::Fork { checkpoint: Some(3), by: None, since_ms: None };
+    assert_eq!(commands(&client), [sent.if_unchanged(&completed.run)]);
 }
 
 #[test]

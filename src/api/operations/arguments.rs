@@ -313,6 +313,9 @@ arguments! {
         /// Resume although the skill changed since the launch.
         #[serde(default)]
         despite_change: bool,
+        /// `since_ms` of the run as it was reviewed; rejected if its state changed since.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        since_ms: Option<i64>,
         /// Name of the caller, if authentication is disabled.
         by: Option<String>,
     }
@@ -324,6 +327,9 @@ arguments! {
         /// From this checkpoint instead of the newest.
         #[serde(default, alias = "checkpoint")]
         checkpoint_id: Option<u64>,
+        /// `since_ms` of the run as it was reviewed; rejected if its state changed since.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        since_ms: Option<i64>,
         /// Name of the caller, if authentication is disabled.
         by: Option<String>,
     }
@@ -338,6 +344,9 @@ arguments! {
         /// Becomes the output of the waiting step.
         #[serde(default)]
         payload: Value,
+        /// `since_ms` of the run as it was reviewed; rejected if its state changed since.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        since_ms: Option<i64>,
         /// Name of the caller, if authentication is disabled.
         by: Option<String>,
     }

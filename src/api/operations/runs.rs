@@ -381,15 +381,16 @@ async fn deny(context: CallContext, ask: DenialArguments) -> Result<CommandResul
 }
 
 async fn resume(context: CallContext, ask: ResumeArguments) -> Result<CommandResult, Error> {
-    let ResumeArguments { run_id, checkpoint_id: checkpoint, inputs, despite_change, by } = ask;
+    let ResumeArguments { run_id, checkpoint_id: checkpoint, inputs, despite_change, since_ms, by } = ask;
     let by = context.caller.name(by);
-    send_command(&context, &run_id, RunCommand::Resume { checkpoint, inputs, despite_change, by }).await
+    send_command(&context, &run_id, RunCommand::Resume { checkpoint, inputs, despite_change, by, since_ms })
+        .await
 }
 
 async fn signal(context: CallContext, ask: SignalArguments) -> Result<CommandResult, Error> {
-    let SignalArguments { run_id, name, payload, by } = ask;
+    let SignalArguments { run_id, name, payload, since_ms, by } = ask;
     let by = context.caller.name(by);
-    send_command(&context, &run_id, RunCommand::Signal { name, payload, by }).await
+    send_command(&context, &run_id, RunCommand::Signal { name, payload, by, since_ms }).await
 }
 
 async fn cancel_legacy(context: CallContext, ask: RunCommandArguments) -> Result<LegacyStatus, Error> {
@@ -397,15 +398,15 @@ async fn cancel_legacy(context: CallContext, ask: RunCommandArguments) -> Result
 }
 
 async fn replay(context: CallContext, ask: BranchArguments) -> Result<CommandResult, Error> {
-    let BranchArguments { run_id, checkpoint_id: checkpoint, by } = ask;
+    let BranchArguments { run_id, checkpoint_id: checkpoint, since_ms, by } = ask;
     let by = context.caller.name(by);
-    send_command(&context, &run_id, RunCommand::Replay { checkpoint, by }).await
+    send_command(&context, &run_id, RunCommand::Replay { checkpoint, by, since_ms }).await
 }
 
 async fn fork(context: CallContext, ask: BranchArguments) -> Result<CommandResult, Error> {
-    let BranchArguments { run_id, checkpoint_id: checkpoint, by } = ask;
+    let BranchArguments { run_id, checkpoint_id: checkpoint, since_ms, by } = ask;
     let by = context.caller.name(by);
-    send_command(&context, &run_id, RunCommand::Fork { checkpoint, by }).await
+    send_command(&context, &run_id, RunCommand::Fork { checkpoint, by, since_ms }).await
 }
 
 /// Checks the maximum wait.

@@ -11,9 +11,9 @@ use crate::operations::arguments::{
     SignalArguments,
 };
 use crate::operations::{KEY_OWNER, OS_ACCOUNT, Scope};
-use crate::{CallerView, CommandResult, DecisionPreview, Error, RunCommand, RunDetail};
+use crate::{CallerView, Code, CommandResult, DecisionPreview, Error, RunCommand, RunDetail};
 use skills_model::{Decision, RunState, Verdict};
-use skills_store::{RecordedDecision, RunRecord};
+use skills_store::{RecordedDecision, RunId, RunRecord, StoreError};
 
 /// How long to reconnect to a service that received a decision and did not respond.
 const RECONNECT_TIMEOUT: Duration = Duration::from_secs(15);
@@ -51,15 +51,22 @@ impl CommandSender {
                 };
                 self.send_decision(run, &decision, to_arguments(&made)?).await
             }
-            RunCommand::Resume { checkpoint, inputs, despite_change, by } => {
+            RunCommand::Resume { checkpoint, inputs, despite_change, by, since_ms } => {
                 let by = self.user_or_default(by);
-                let fields =
-                    ResumeArguments { run_id, checkpoint_id: checkpoint, inputs, despite_change, by };
+                let fields = ResumeArguments {
+                    run_id,
+                    checkpoint_id: checkpoint,
+                    inputs,
+                    despite_change,
+                    since_ms,
+                    by,
+                };
                 self.send_command(run, "run.resume", &fields).await
             }
-            RunCommand::Signal { name, payload, by } => {
+            RunCommand::Signal { name, payload, by, since_ms } => {
                 let by = self.user_or_default(by);
-                self.send_command(run, "run.signal", &SignalArguments { run_id, name, payload, by }).await
+                self.send_command(run, "run.signal", &SignalArguments { run_id, name, payload, since_ms, by })
+                    .await
             }
             RunCommand::Cancel { by } => {
                 self.send_command(
@@ -74,14 +81,22 @@ impl CommandSender {
                 self.send_command(run, "run.assign", &AssignArguments { run_id, to, note, assignee, by })
                     .await
             }
-            RunCommand::Replay { checkpoint, by } => {
-                let fields =
-                    BranchArguments { run_id, checkpoint_id: checkpoint, by: self.user_or_default(by) };
+            RunCommand::Replay { checkpoint, by, since_ms } => {
+                let fields = BranchArguments {
+                    run_id,
+                    checkpoint_id: checkpoint,
+                    since_ms,
+                    by: self.user_or_default(by),
+                };
                 self.send_command(run, "run.replay", &fields).await
             }
-            RunCommand::Fork { checkpoint, by } => {
-                let fields =
-                    BranchArguments { run_id, checkpoint_id: checkpoint, by: self.user_or_default(by) };
+            RunCommand::Fork { checkpoint, by, since_ms } => {
+                let fields = BranchArguments {
+                    run_id,
+                    checkpoint_id: checkpoint,
+                    since_ms,
+                    by: self.user_or_default(by),
+                };
                 self.send_command(run, "run.fork", &fields).await
             }
         }
@@ -172,7 +187,21 @@ impl CommandSender {
         name: &'static str,
         fields: &impl serde::Serialize,
     ) -> Result<CommandResult, Error> {
-        match self.inner.command(name, to_arguments(fields)?, self.inner.wire.reading()).await {
+        let mut fields = to_arguments(fields)?;
+        let mut answer = self.inner.command(name, fields.clone(), self.inner.wire.reading()).await;
+        // A service of an earlier version does not compare the state of the run.
+        if let Err(TransportError::Server(error)) = &answer
+            && error.code == Code::InvalidRequest
+            && error.message.contains("unknown field `since_ms`")
+            && let Some(reviewed) = fields.remove("since_ms")
+        {
+            if reviewed.as_i64() != Some(self.detail(run).await?.run.since_ms) {
+                let id = RunId(run.to_owned());
+                return Err(StoreError::PreconditionFailed { run: id }.into());
+            }
+            answer = self.inner.command(name, fields, self.inner.wire.reading()).await;
+        }
+        match answer {
             Err(TransportError::ResponseLost(error)) => {
                 let status = match self.detail(run).await {
                     Ok(detail) => {

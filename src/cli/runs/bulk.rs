@@ -18,10 +18,8 @@ use crate::failure::{Exit, Failure};
 use crate::output::{
     HANGING, TerminalCaps, TextStyle, cells, counted, fit, inflected, push_painted, push_row,
 };
-use skills_api::{
-    Code, CommandResult, CoreParts, DecisionPreview, Error, RunClient, RunCommand, UNDONE, distinguish,
-};
-use skills_model::{CommandName, RunState, Verdict};
+use skills_api::{Code, CoreParts, DecisionPreview, Error, RunClient, RunCommand, UNDONE, distinguish};
+use skills_model::{CommandName, Gate, RunState, Verdict};
 use skills_skill::{Digest, safe_text};
 use skills_store::{RunFilter, RunRecord};
 
@@ -90,7 +88,7 @@ pub async fn run(
         }
     }
     let commands = chosen.runs.into_iter().map(|one| {
-        let command = to_command(one.run);
+        let command = to_command(one.run).if_unchanged(one.run);
         (one, command)
     });
     send(cx, &*client, commands.collect()).await
@@ -237,25 +235,6 @@ fn choose(
     }
 }
 
-/// Sends a command to a run. Resumes it only with the inputs and from the checkpoint that were listed.
-///
-/// # Errors
-/// Returns `invalid_transition` if they changed, and the errors of the command.
-pub async fn send_as_listed(
-    client: &(impl RunClient + ?Sized),
-    run: &RunRecord,
-    command: RunCommand,
-) -> Result<CommandResult, Error> {
-    if matches!(command, RunCommand::Resume { .. }) {
-        let now = client.run(&run.id.0).await?.run;
-        if (&now.inputs, now.head) != (&run.inputs, run.head) {
-            let message = "the run was resumed since it was listed; list it again to review its inputs";
-            return Err(Error::new(Code::InvalidTransition, message));
-        }
-    }
-    client.send_command(&run.id.0, command).await
-}
-
 /// Sends a command to each run, and reports each outcome.
 async fn send(
     cx: &mut Context,
@@ -267,7 +246,7 @@ async fn send(
     let mut report = Report { runs: Vec::new() };
     for (one, command) in commands {
         let run = one.run;
-        let (outcome, note) = match send_as_listed(client, run, command).await {
+        let (outcome, note) = match client.send_command(&run.id.0, command).await {
             Ok(result) => (if result.repeated { "repeated" } else { "done" }, result.note),
             Err(error) => (error.outcome(), with_option(error).message),
         };
@@ -539,7 +518,10 @@ fn listed(verb: &str, takes: &[&RunRecord], others: &[&RunRecord], look: Termina
     let mut out = format!("{verb} {}:\n", counted(takes.len(), "run"));
     let distinction = distinguish(takes.iter().copied());
     for (run, differs) in takes.iter().zip(distinction.lines("  ")) {
-        let why = run.failure().unwrap_or_default();
+        let why = match &run.gate {
+            Some(Gate::Signal { step, name }) => format!("{step} is waiting for the signal {name}"),
+            _ => run.failure().unwrap_or_else(|| run.state.label().to_owned()),
+        };
         push_run(&mut out, run, &safe_text::line(&why), Some(TextStyle::Muted), look);
         push_difference(&mut out, &differs, look);
     }

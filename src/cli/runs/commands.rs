@@ -29,8 +29,13 @@ pub async fn resume(cx: &mut Context, args: &ResumeArgs) -> Result<Exit, Failure
     let Some(run) = &args.run else {
         let filter = args.bulk.r#where.as_deref().unwrap_or_default();
         let despite_change = args.despite_change;
-        let to_command =
-            |_: &_| RunCommand::Resume { checkpoint: None, inputs: None, despite_change, by: None };
+        let to_command = |_: &_| RunCommand::Resume {
+            checkpoint: None,
+            inputs: None,
+            despite_change,
+            by: None,
+            since_ms: None,
+        };
         let words: &[&str] = if despite_change { &["--allow-changed-skill"] } else { &[] };
         return bulk::run(cx, filter, args.bulk.yes, (CommandName::Resume, words), to_command).await;
     };
@@ -55,6 +60,7 @@ pub async fn resume(cx: &mut Context, args: &ResumeArgs) -> Result<Exit, Failure
         inputs,
         despite_change: args.despite_change,
         by: None,
+        since_ms: None,
     };
     send_command(cx, &*client, &detail, command, args.onward.detach, &mut reporter).await
 }
@@ -66,14 +72,18 @@ pub async fn signal(cx: &mut Context, args: &SignalArgs) -> Result<Exit, Failure
         // The only argument is the name of the signal.
         let (name, filter) = (&args.run, args.bulk.r#where.as_deref().unwrap_or_default());
         let words = [name.as_str(), "--payload", &args.payload];
-        let to_command =
-            |_: &_| RunCommand::Signal { name: name.clone(), payload: payload.clone(), by: None };
+        let to_command = |_: &_| RunCommand::Signal {
+            name: name.clone(),
+            payload: payload.clone(),
+            by: None,
+            since_ms: None,
+        };
         return bulk::run(cx, filter, args.bulk.yes, (CommandName::Signal, &words), to_command).await;
     };
     let client = cx.reach(CoreParts::Catalog).await?;
     let mut reporter = cx.reporter();
     let detail = client.run(&args.run).await?;
-    let command = RunCommand::Signal { name: name.clone(), payload, by: None };
+    let command = RunCommand::Signal { name: name.clone(), payload, by: None, since_ms: None };
     send_command(cx, &*client, &detail, command, args.onward.detach, &mut reporter).await
 }
 
@@ -107,13 +117,13 @@ pub async fn assign(cx: &mut Context, args: &RunsAssignArgs) -> Result<Exit, Fai
 
 /// Runs `skills runs replay`.
 pub async fn replay(cx: &mut Context, args: &BranchArgs) -> Result<Exit, Failure> {
-    let command = RunCommand::Replay { checkpoint: args.checkpoint, by: None };
+    let command = RunCommand::Replay { checkpoint: args.checkpoint, by: None, since_ms: None };
     branch(cx, args, command).await
 }
 
 /// Runs `skills runs fork`.
 pub async fn fork(cx: &mut Context, args: &BranchArgs) -> Result<Exit, Failure> {
-    let command = RunCommand::Fork { checkpoint: args.checkpoint, by: None };
+    let command = RunCommand::Fork { checkpoint: args.checkpoint, by: None, since_ms: None };
     branch(cx, args, command).await
 }
 

@@ -19,6 +19,8 @@ use skills_model::{
 /// A command with what is stored with it.
 #[derive(Debug)]
 pub(crate) struct CommandRequest {
+    /// Start of the state in which the command applies; in any state if omitted.
+    pub since_ms: Option<i64>,
     pub command: Command,
     pub record: Option<DecisionRecord>,
     pub head: Option<u64>,
@@ -37,6 +39,7 @@ pub(crate) async fn command<T: Tx>(
         Command::Expire(_) => recorded,
         _ => as_of(recorded, replays, now_ms),
     };
+    ensure_in_state_since(&before, request.since_ms)?;
     let state = before.state;
     let repeated = |run: RunRecord, first: Option<RecordedDecision>| CommandOutcome {
         run,
@@ -87,6 +90,17 @@ pub(crate) async fn command<T: Tx>(
         if next == Transition::SignalBuffered { CommandEffect::Stored } else { CommandEffect::Applied };
     let event = number.zip(events.into_iter().next());
     Ok(CommandOutcome { run: after, before: state, effect, expired, event })
+}
+
+/// Checks that the run is still in the state that it entered at this moment.
+pub(crate) fn ensure_in_state_since(run: &RunRecord, since_ms: Option<i64>) -> Result<(), StoreError> {
+    // Before its expiry was recorded, a wait was shown as ended at its deadline.
+    match since_ms {
+        Some(since_ms) if run.since_ms != since_ms && run.expired_ms() != Some(since_ms) => {
+            Err(StoreError::PreconditionFailed { run: run.id.clone() })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Stores what belongs to a command other than the new state, and returns its events.
@@ -277,8 +291,13 @@ pub(crate) async fn annotate<T: Tx>(
 /// Records that a wait has expired.
 async fn expire<T: Tx>(tx: &T, run: &RunId) -> Result<RunRecord, StoreError> {
     let expiry = get_short(tx, run).await?.0.options.on_expiry;
-    let request =
-        CommandRequest { command: Command::Expire(expiry), record: None, head: None, payload: None };
+    let request = CommandRequest {
+        since_ms: None,
+        command: Command::Expire(expiry),
+        record: None,
+        head: None,
+        payload: None,
+    };
     Ok(Box::pin(command(tx, run, &request)).await?.run)
 }
 

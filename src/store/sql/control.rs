@@ -40,6 +40,7 @@ pub(crate) async fn control<T: Tx>(
         (Ok(_), None) => ControlOutcome::Refused(StoreError::NoRun(watched.clone()).to_string()),
         (Ok((requested, payload)), Some(before)) => {
             let request = CommandRequest {
+                since_ms: None,
                 command: requested.clone(),
                 record: None,
                 head: None,

@@ -3,10 +3,11 @@
 use serde_json::json;
 
 use super::checkpoints;
+use super::command::ensure_in_state_since;
 use super::integrity::digest;
 use super::rows::{
-    append, expires_in_ms, find_listed, get, get_short, json as encode, moved, own_steps, run_snapshot,
-    signed, write_events,
+    append, as_of, expires_in_ms, find_listed, get, get_short, json as encode, moved, own_steps,
+    run_snapshot, signed, write_events,
 };
 use super::{Tx, dialect, failed, values};
 use crate::{
@@ -159,6 +160,8 @@ async fn found<T: Tx>(
 /// A run to be created from another one.
 #[derive(Debug)]
 pub(crate) struct Fork {
+    /// Start of the state in which the source has to be; in any state if omitted.
+    pub since_ms: Option<i64>,
     pub new: RunId,
     pub checkpoint: Option<u64>,
     pub paused: bool,
@@ -169,11 +172,12 @@ pub(crate) struct Fork {
 pub(crate) async fn fork<T: Tx>(
     tx: &T,
     source: &RunId,
-    Fork { new, checkpoint, paused, by }: &Fork,
+    Fork { since_ms, new, checkpoint, paused, by }: &Fork,
 ) -> Result<RunRecord, StoreError> {
     let paused = *paused;
     let (from, replays) = get_short(tx, source).await?;
     let now_ms = tx.now().await?.wall_ms;
+    ensure_in_state_since(&as_of(from.clone(), replays, now_ms), *since_ms)?;
     let command = if paused { Command::Fork } else { Command::Replay };
     match transition(&run_snapshot(&from, replays), &command)? {
         Transition::NewRun { .. } => {}

@@ -114,16 +114,17 @@ macro_rules! implement_store {
                 appended
             }
 
-            async fn command(
+            async fn command_if(
                 &self,
                 run: &RunId,
+                since_ms: Option<i64>,
                 command: Command,
                 record: Option<DecisionRecord>,
                 head: Option<u64>,
                 payload: Option<Value>,
             ) -> Result<CommandOutcome, StoreError> {
                 let run = run.clone();
-                let request = command::CommandRequest { command, record, head, payload };
+                let request = command::CommandRequest { since_ms, command, record, head, payload };
                 let moved = $write!(self, tx => {
                     let moved = command::command(tx, &run, &request).await;
                     fail_point!("command-before-commit");
@@ -143,16 +144,17 @@ macro_rules! implement_store {
                 $write!(self, tx => control::control(tx, &sidecar, &watched, &control).await)
             }
 
-            async fn fork(
+            async fn fork_if(
                 &self,
                 source: &RunId,
+                since_ms: Option<i64>,
                 checkpoint: Option<u64>,
                 new: RunId,
                 paused: bool,
                 by: Option<String>,
             ) -> Result<RunRecord, StoreError> {
                 let source = source.clone();
-                let branch = launch::Fork { new, checkpoint, paused, by };
+                let branch = launch::Fork { since_ms, new, checkpoint, paused, by };
                 $write!(self, tx => launch::fork(tx, &source, &branch).await)
             }
 

@@ -26,12 +26,25 @@ steps:
   - { id: send, uses: mail.send, input: { to: item }, output: { to: outputs.done }, config: { foreach: { items: inputs.all, as: item } } }
 ";
 
-/// A fixture whose `mail.send` requires approval each time, over a script as it is at launch.
-fn confirming() -> Bench {
+/// A fixture with a script as it is at launch.
+fn pinned() -> Bench {
     let mut bench = Bench::new();
-    bench.declare("mail.send", json!({"safety": {"requires_confirmation": true}}));
     bench.edit("v1");
     bench.options.pins = Some(["x.write", "mail.send"].map(|id| (id.to_owned(), "v1".to_owned())).into());
+    bench
+}
+
+/// A fixture whose `mail.send` requires approval each time, over a script as it is at launch.
+fn confirming() -> Bench {
+    let mut bench = pinned();
+    bench.declare("mail.send", json!({"safety": {"requires_confirmation": true}}));
+    bench
+}
+
+/// A fixture whose runs require approval before their first step, over a script as it is at launch.
+fn with_policy() -> Bench {
+    let mut bench = pinned();
+    bench.approval = Some("require_approval id demo".to_owned());
     bench
 }
 
@@ -229,6 +242,98 @@ async fn an_approval_applies_to_the_address_that_was_shown() {
     bench.approve(&run).await;
     completed(&bench.work(&run).await);
     assert_eq!(bench.fake.count("send"), 1);
+}
+
+#[tokio::test]
+async fn an_approval_before_the_first_step_applies_to_the_addresses_of_all_steps() {
+    let outer = "
+id: demo.outer
+inputs: { to: { type: string } }
+steps:
+  - { id: inner, uses: 'skill:demo.send', input: { to: inputs.to } }
+";
+    for (text, inputs) in
+        [(SEND, json!({"to": "ana"})), (EACH, json!({"all": [1, 2]})), (outer, json!({"to": "ana"}))]
+    {
+        let mut bench = with_policy();
+        bench.skill(SEND);
+        let (run, executed) = bench.run(text, inputs).await;
+        assert_eq!(pending_step(&executed).0, "~policy");
+        let digest = shown(&bench, &run).await;
+        assert_eq!(bench.engine.at_gate(&run).await.unwrap().unwrap().inputs_digest, digest);
+        bench.approve(&run).await;
+        // The process of the worker calls another address than that of the approver.
+        bench.move_service("https://b.example");
+        assert_eq!(pending_step(&bench.work(&run).await).0, "~policy", "asked again");
+        assert_eq!(bench.fake.made(), []);
+        let present = shown(&bench, &run).await;
+        assert_ne!(present, digest);
+        assert_eq!(bench.engine.at_gate(&run).await.unwrap().unwrap().inputs_digest, present);
+        bench.approve(&run).await;
+        completed(&bench.work(&run).await);
+    }
+}
+
+#[tokio::test]
+async fn an_approval_before_the_first_step_applies_after_a_signal_unless_an_address_changed() {
+    let text = "
+id: demo.close
+steps:
+  - { id: write, uses: x.write }
+  - { id: ready, wait_for_signal: go }
+  - { id: send, uses: mail.send, input: { to: ana } }
+";
+    for moves in [false, true] {
+        let bench = with_policy();
+        let (run, executed) = bench.run(text, json!({})).await;
+        assert_eq!(pending_step(&executed).0, "~policy");
+        bench.approve(&run).await;
+        bench.work(&run).await;
+        assert_eq!(bench.record(&run).await.state, RunState::WaitingForSignal);
+        if moves {
+            bench.move_service("https://b.example");
+        }
+        bench.signal(&run, "go", json!({})).await;
+        let mut executed = bench.work(&run).await;
+        if moves {
+            assert_eq!(pending_step(&executed).0, "~policy", "asked again");
+            assert_eq!(bench.fake.count("send"), 0);
+            bench.approve(&run).await;
+            executed = bench.work(&run).await;
+        }
+        completed(&executed);
+        assert_eq!((bench.fake.count("write"), bench.fake.count("send")), (1, 1));
+    }
+}
+
+#[tokio::test]
+async fn a_question_of_an_earlier_version_before_the_first_step_is_replaced() {
+    for covers in 0..3 {
+        let bench = with_policy();
+        let (run, executed) = bench.run(SEND, json!({"to": "ana"})).await;
+        assert_eq!(pending_step(&executed).0, "~policy");
+        let (record, at) = (bench.record(&run).await, bench.engine.at_gate(&run).await.unwrap().unwrap());
+        let call = gate_digest("~policy", "", &at.inputs);
+        let mut covered =
+            json!({"call": call, "contract": record.contract_digest, "code": record.options.pins});
+        let earlier = match covers {
+            0 => call,
+            1 => digest_of(&covered),
+            _ => {
+                covered["target"] = json!(digest_of(record.target.as_ref().unwrap()));
+                digest_of(&covered)
+            }
+        };
+        let gate = Gate::human("~policy", earlier, at.why);
+        bench.store.command(&run, Command::Ask(gate), None, None, None).await.unwrap();
+        let present = bench.engine.at_gate(&run).await.unwrap().unwrap();
+        assert_eq!(present.inputs_digest, at.inputs_digest, "it is not approved as it was recorded");
+        bench.approve(&run).await;
+        assert_eq!(pending_step(&bench.work(&run).await).0, "~policy", "asked again");
+        assert_eq!(bench.fake.made(), []);
+        bench.approve(&run).await;
+        completed(&bench.work(&run).await);
+    }
 }
 
 #[tokio::test]

@@ -123,7 +123,10 @@ async fn decision_with_a_lost_response_is_applied_once() {
 
     // A request without a key or a visible effect is not sent again, and is reported as unknown.
     service.mishap("run.fork", Mishap::BreaksAfter);
-    let error = there.send_command(&id, RunCommand::Fork { checkpoint: None, by: None }).await.unwrap_err();
+    let error = there
+        .send_command(&id, RunCommand::Fork { checkpoint: None, by: None, since_ms: None })
+        .await
+        .unwrap_err();
     assert!(error.is_outcome_unknown() && error.message.contains("it is now canceled"), "{error}");
     assert_eq!((service.calls("run.fork"), here.run(&id).await.unwrap().descendants.len()), (1, 1));
 }
@@ -196,10 +199,13 @@ async fn commands_without_a_connection_are_refused_and_never_sent() {
         ("run.approve", decide(&run, Verdict::Approve, "bo")),
         ("run.deny", decide(&run, Verdict::Deny, "bo")),
         ("run.resume", resume()),
-        ("run.signal", RunCommand::Signal { name: "go".to_owned(), payload: Value::Null, by: None }),
+        (
+            "run.signal",
+            RunCommand::Signal { name: "go".to_owned(), payload: Value::Null, by: None, since_ms: None },
+        ),
         ("run.cancel", RunCommand::Cancel { by: None }),
-        ("run.replay", RunCommand::Replay { checkpoint: None, by: None }),
-        ("run.fork", RunCommand::Fork { checkpoint: None, by: None }),
+        ("run.replay", RunCommand::Replay { checkpoint: None, by: None, since_ms: None }),
+        ("run.fork", RunCommand::Fork { checkpoint: None, by: None, since_ms: None }),
         (
             "run.assign",
             RunCommand::Assign { to: Some("bo".to_owned()), note: None, assignee: None, by: None },

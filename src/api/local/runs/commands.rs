@@ -89,12 +89,19 @@ impl Commands {
                 let request = DecisionRequest { verdict, step, inputs_digest, choice, result, by };
                 self.decide(runtime, run, request, principal).await
             }
-            RunCommand::Resume { checkpoint, inputs, despite_change, by } => {
-                self.resume(runtime, &run, (checkpoint, inputs), despite_change, decision_record(by)).await
+            RunCommand::Resume { checkpoint, inputs, despite_change, by, since_ms } => {
+                self.resume(
+                    runtime,
+                    &run,
+                    (checkpoint, inputs),
+                    (despite_change, since_ms),
+                    decision_record(by),
+                )
+                .await
             }
-            RunCommand::Signal { name, payload, by } => {
+            RunCommand::Signal { name, payload, by, since_ms } => {
                 self.permissions.ensure_may_continue(runtime, &run).await?;
-                signal(runtime, &run, name, payload, decision_record(by)).await
+                signal(runtime, &run, (name, payload), since_ms, decision_record(by)).await
             }
             RunCommand::Cancel { by } => {
                 let done = runtime
@@ -108,11 +115,11 @@ impl Commands {
             RunCommand::Assign { to, note, assignee, by } => {
                 assign(runtime, run, (assignee, to), note, decision_record(by)).await
             }
-            RunCommand::Replay { checkpoint, by } => {
-                self.branch(runtime, &run, checkpoint, false, decision_record(by)).await
+            RunCommand::Replay { checkpoint, by, since_ms } => {
+                self.branch(runtime, &run, (checkpoint, since_ms), false, decision_record(by)).await
             }
-            RunCommand::Fork { checkpoint, by } => {
-                self.branch(runtime, &run, checkpoint, true, decision_record(by)).await
+            RunCommand::Fork { checkpoint, by, since_ms } => {
+                self.branch(runtime, &run, (checkpoint, since_ms), true, decision_record(by)).await
             }
         }
     }
@@ -314,7 +321,7 @@ impl Commands {
         runtime: &RunRuntime,
         run: &RunRecord,
         (checkpoint, inputs): (Option<u64>, Option<Map<String, Value>>),
-        despite_change: bool,
+        (despite_change, since_ms): (bool, Option<i64>),
         by: DecisionRecord,
     ) -> Result<CommandAnswer, Error> {
         self.next(runtime, run, &Command::Resume).await?;
@@ -340,7 +347,9 @@ impl Commands {
             self.ensure_skill_unchanged(run, &plan).await?;
         }
         let payload = inputs.clone().map(Value::Object);
-        let after = runtime.store.command(&run.id, Command::Resume, Some(by), checkpoint, payload).await?.run;
+        let sent =
+            runtime.store.command_if(&run.id, since_ms, Command::Resume, Some(by), checkpoint, payload);
+        let after = sent.await?.run;
         let after = match &inputs {
             Some(corrected) if !corrected.is_empty() => {
                 let title = launch::title_of(&run.skill_id, &plan.contract, &joined);
@@ -365,7 +374,7 @@ impl Commands {
         &self,
         runtime: &RunRuntime,
         run: &RunRecord,
-        checkpoint: Option<u64>,
+        (checkpoint, since_ms): (Option<u64>, Option<i64>),
         paused: bool,
         by: DecisionRecord,
     ) -> Result<CommandAnswer, Error> {
@@ -376,7 +385,7 @@ impl Commands {
         self.permissions.ensure_permitted(run, &plan, plan.approval.is_some()).await?;
         self.ensure_may_steer(runtime, run).await?;
         let new = RunId(uuid::Uuid::now_v7().to_string());
-        let made = runtime.store.fork(&run.id, checkpoint, new, paused, by.approver).await?;
+        let made = runtime.store.fork_if(&run.id, since_ms, checkpoint, new, paused, by.approver).await?;
         let at = checkpoint.unwrap_or(run.head);
         let note = if paused {
             format!("created a fork of {} at checkpoint {at}; paused until it is resumed", run.id)
@@ -635,8 +644,8 @@ async fn assign(
 async fn signal(
     runtime: &RunRuntime,
     run: &RunRecord,
-    name: String,
-    payload: Value,
+    (name, payload): (String, Value),
+    since_ms: Option<i64>,
     by: DecisionRecord,
 ) -> Result<CommandAnswer, Error> {
     if name.trim().is_empty() {
@@ -644,7 +653,7 @@ async fn signal(
     }
     ensure_name_length("name of the signal", &name)?;
     let command = Command::Signal { name: name.clone() };
-    let done = runtime.store.command(&run.id, command, Some(by), None, Some(payload)).await?;
+    let done = runtime.store.command_if(&run.id, since_ms, command, Some(by), None, Some(payload)).await?;
     let note = match done.effect {
         CommandEffect::Stored => format!("signal `{name}` is buffered until a step waits for it"),
         _ => format!("sent signal `{name}`{}", paused_note(&done.run)),

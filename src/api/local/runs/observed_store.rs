@@ -195,9 +195,10 @@ impl Store for ObservedStore {
         self.inner.append(run, fence, batch, events).await
     }
 
-    async fn command(
+    async fn command_if(
         &self,
         run: &RunId,
+        since_ms: Option<i64>,
         command: Command,
         record: Option<DecisionRecord>,
         head: Option<u64>,
@@ -206,8 +207,8 @@ impl Store for ObservedStore {
         let pending =
             audit_entries::begin(&self.audit, self.inner.identity(), run, &command, record.as_ref()).await;
         fail::fail_point!("run-command-begun");
-        let outcome =
-            self.counted(self.inner.command(run, command.clone(), record.clone(), head, payload).await);
+        let sent = self.inner.command_if(run, since_ms, command.clone(), record.clone(), head, payload);
+        let outcome = self.counted(sent.await);
         fail::fail_point!("run-command-applied");
         // Without an answer of the store it can have been applied.
         let mut is_recorded = outcome.as_ref().err().is_none_or(|error| error.unavailability().is_none());
@@ -245,15 +246,16 @@ impl Store for ObservedStore {
         outcome
     }
 
-    async fn fork(
+    async fn fork_if(
         &self,
         source: &RunId,
+        since_ms: Option<i64>,
         checkpoint: Option<u64>,
         new: RunId,
         paused: bool,
         by: Option<String>,
     ) -> Result<RunRecord, StoreError> {
-        let made = self.inner.fork(source, checkpoint, new, paused, by).await;
+        let made = self.inner.fork_if(source, since_ms, checkpoint, new, paused, by).await;
         if let Ok(made) = &made {
             self.metrics.run_moved(&made.state.to_string());
             log(made, "run branched");

@@ -298,6 +298,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
                         inputs: None,
                         despite_change: false,
                         by: None,
+                        since_ms: None,
                     };
                     self.confirm(run, "resume", Some(command)).await?
                 }
@@ -413,7 +414,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
     /// Sends a command; returns whether it was accepted.
     async fn send(&mut self, run: &RunRecord, word: &str, command: RunCommand) -> Result<bool, Failure> {
         self.print_line("")?;
-        match self.core.send_command(&run.id.0, command).await {
+        match self.core.send_command(&run.id.0, command.if_unchanged(run)).await {
             Ok(result) => {
                 self.print_line(format!("Sent: {word}, run {}.", short(run)))?;
                 let (note, state) = (clean(&result.note), result.run.state.label());
@@ -480,9 +481,15 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
         }
         let (mut resumed, mut failed) = (0, 0);
         for one in chosen.runs {
-            let command =
-                RunCommand::Resume { checkpoint: None, inputs: None, despite_change: false, by: None };
-            let line = match bulk::send_as_listed(self.core, one.run, command).await {
+            let command = RunCommand::Resume {
+                checkpoint: None,
+                inputs: None,
+                despite_change: false,
+                by: None,
+                since_ms: None,
+            };
+            let sent = self.core.send_command(&one.run.id.0, command.if_unchanged(one.run));
+            let line = match sent.await {
                 Ok(result) => {
                     resumed += 1;
                     capitalized(&clean(&result.note))

@@ -112,7 +112,7 @@ pub fn signal<R: BufRead, W: Write>(
     }
     let Some(payload) = json(dialog, "Payload as one line of JSON, {} for none.")? else { return Ok(None) };
     dialog.print_line(format!("Send the signal {} to run {}?", clean(&name), short(run)))?;
-    Ok(Some(RunCommand::Signal { name, payload, by: None }))
+    Ok(Some(RunCommand::Signal { name, payload, by: None, since_ms: None }))
 }
 
 /// Prompts for the person to whom a run is assigned, and a note; `None` if nothing is to change.
@@ -183,8 +183,12 @@ mod tests {
         assert_eq!(decision(&mut dialog, &unknown.run, preview, Verdict::Approve).unwrap(), None);
 
         let command = signal(&mut typed("\n{}\n"), &record(RunState::WaitingForSignal)).unwrap();
-        let expected =
-            RunCommand::Signal { name: "books-closed".to_owned(), payload: serde_json::json!({}), by: None };
+        let expected = RunCommand::Signal {
+            name: "books-closed".to_owned(),
+            payload: serde_json::json!({}),
+            by: None,
+            since_ms: None,
+        };
         assert_eq!(command, Some(expected));
         let mut wrong = typed("{\"ok\":1\n{}\n");
         assert_eq!(signal(&mut wrong, &record(RunState::WaitingForSignal)).unwrap(), None);

@@ -445,8 +445,7 @@ impl Overlay for BulkDialog {
             match self.runs.take_detail(detail, self.is_undecided()) {
                 DetailChange::NotExecuted if self.phase == Phase::Done => self.phase = Phase::Choosing,
                 DetailChange::Moved => {
-                    let warning =
-                        "A run is now waiting for something else: review it, then include it again.";
+                    let warning = "A run has changed since it was listed: review it, then include it again.";
                     self.notice = Some(warning.to_owned());
                 }
                 DetailChange::NotExecuted | DetailChange::Nothing => {}

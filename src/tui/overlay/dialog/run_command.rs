@@ -49,7 +49,7 @@ pub(super) struct RunCommandDialog {
     message: Option<String>,
     /// Why the run no longer accepts the command.
     past: Option<String>,
-    /// Whether the inputs or the checkpoint changed since the dialog was opened.
+    /// Whether the inputs, the checkpoint or the wait changed since the dialog was opened.
     outdated: bool,
     opened: (i64, Instant),
     drawn: FrameAreas,
@@ -63,7 +63,7 @@ struct FrameAreas {
     buttons: Vec<Rect>,
 }
 
-const OUTDATED: &str = "The run was resumed since this dialog was opened. Close it and open it again.";
+const OUTDATED: &str = "The run has changed since this dialog was opened. Close it and open it again.";
 
 impl RunCommandDialog {
     pub(super) fn new(
@@ -174,7 +174,8 @@ impl RunCommandDialog {
             return Outcome::Stay;
         };
         (self.sent, self.message, self.focus) = (true, None, Focus::Button(0));
-        let (run, command, ticket) = (self.run.id.clone(), Box::new(command), self.ticket);
+        let command = Box::new(command.if_unchanged(&self.run));
+        let (run, ticket) = (self.run.id.clone(), self.ticket);
         Outcome::Request(self.pane, vec![Effect::Run(RunRequest::Command { run, command, ticket })])
     }
 
@@ -199,13 +200,14 @@ impl RunCommandDialog {
         if self.kind == RunCommandKind::Assign && !self.fields.form.changed() {
             self.fields.show_assignee(run);
         }
-        // What was reviewed here would not be what is resumed.
+        // What was reviewed here would not be what is resumed or continued.
         self.outdated |= match self.kind {
             RunCommandKind::Resume { .. } | RunCommandKind::Replay => {
                 (&before.inputs, before.head) != (&run.inputs, run.head)
             }
             // A run that is executed continues meanwhile.
             RunCommandKind::Fork => before.inputs != run.inputs,
+            RunCommandKind::Signal { .. } => before.gate != run.gate,
             _ => false,
         };
         let outdated = || self.outdated.then(|| OUTDATED.to_owned());

@@ -179,14 +179,18 @@ impl RunRows {
 
     pub fn build_command(&self, at: usize, texts: &Texts) -> Option<RunCommand> {
         let row = &self.rows[at];
-        Some(match self.command {
-            CommandName::Resume => {
-                RunCommand::Resume { checkpoint: None, inputs: None, despite_change: row.despite, by: None }
-            }
+        let command = match self.command {
+            CommandName::Resume => RunCommand::Resume {
+                checkpoint: None,
+                inputs: None,
+                despite_change: row.despite,
+                by: None,
+                since_ms: None,
+            },
             CommandName::Cancel => RunCommand::Cancel { by: None },
             CommandName::Signal => {
                 let payload = payload(&texts.typed(1).unwrap_or_default()).ok()?;
-                RunCommand::Signal { name: texts.typed(0)?, payload, by: None }
+                RunCommand::Signal { name: texts.typed(0)?, payload, by: None, since_ms: None }
             }
             CommandName::Approve | CommandName::Deny => {
                 let Some(Gate::Human { step, inputs_digest, .. }) = &row.run.gate else { return None };
@@ -202,7 +206,8 @@ impl RunRows {
                 }
             }
             _ => return None,
-        })
+        };
+        Some(command.if_unchanged(&row.run))
     }
 
     /// Returns the runs whose skill changed and that are not resumed.
@@ -308,7 +313,10 @@ impl RunRows {
             return DetailChange::Nothing;
         }
         let first = row.version.is_none();
-        let moved = gate_key(&row.run) != gate_key(&detail.run);
+        // A run that was resumed and failed again may have other inputs.
+        let is_of_state = matches!(command, CommandName::Resume | CommandName::Signal);
+        let moved = gate_key(&row.run) != gate_key(&detail.run)
+            || (is_of_state && row.run.since_ms != detail.run.since_ms);
         row.run.clone_from(&detail.run);
         row.preview.clone_from(&detail.sheet);
         row.version = Some(detail.contract_version.clone());
@@ -690,6 +698,35 @@ mod tests {
         }
         run.gate = Some(gate);
         run
+    }
+
+    #[test]
+    fn a_run_that_failed_again_is_excluded_until_it_is_reviewed() {
+        let failed = RunRecord {
+            state: RunState::Failed,
+            gate: None,
+            allowed: vec![CommandName::Resume],
+            ..approved_in_part()
+        };
+        let mut rows = RunRows::new(CommandName::Resume, vec![failed.clone()]);
+        let detail = |run: &RunRecord| -> RunDetail {
+            serde_json::from_value(json!({
+                "run": run, "contract_version": "1", "contract_unchanged": true, "steps": [], "checkpoints": [],
+                "events": [], "decisions": [], "sheet": null, "descendants": [], "isolation": "",
+            }))
+            .unwrap()
+        };
+        assert_eq!(rows.take_detail(&detail(&failed), true), DetailChange::Nothing);
+        let again = RunRecord { since_ms: failed.since_ms + 1, inputs: json!({"to": "EVIL"}), ..failed };
+        assert_eq!(rows.take_detail(&detail(&again), true), DetailChange::Moved);
+        assert_eq!(rows.included(), 0);
+        rows.toggle(0);
+        let Some(RunCommand::Resume { since_ms, .. }) =
+            rows.build_command(0, &Texts::of(CommandName::Resume, &[]))
+        else {
+            panic!("no command")
+        };
+        assert_eq!(since_ms, Some(again.since_ms), "as it is shown now");
     }
 
     #[test]

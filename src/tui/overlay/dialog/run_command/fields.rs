@@ -131,6 +131,7 @@ impl Fields {
                     inputs,
                     despite_change: self.despite == Some(true),
                     by: None,
+                    since_ms: None,
                 }
             }
             RunCommandKind::Signal { .. } => {
@@ -139,7 +140,7 @@ impl Fields {
                     self.form.focus_on(PAYLOAD);
                     return None;
                 };
-                RunCommand::Signal { name, payload, by: None }
+                RunCommand::Signal { name, payload, by: None, since_ms: None }
             }
             RunCommandKind::Happened { step, inputs_digest, outputs, approver, notes } => {
                 let mut stated = self.form.so_far();
@@ -155,8 +156,8 @@ impl Fields {
                 }
             }
             RunCommandKind::Cancel => RunCommand::Cancel { by: None },
-            RunCommandKind::Replay => RunCommand::Replay { checkpoint, by: None },
-            RunCommandKind::Fork => RunCommand::Fork { checkpoint, by: None },
+            RunCommandKind::Replay => RunCommand::Replay { checkpoint, by: None, since_ms: None },
+            RunCommandKind::Fork => RunCommand::Fork { checkpoint, by: None, since_ms: None },
             RunCommandKind::Assign => {
                 let typed = |name: &str| {
                     let text = self.form.text(name).map(str::trim).filter(|text| !text.is_empty());
