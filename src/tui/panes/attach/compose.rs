@@ -90,11 +90,7 @@ impl Compose {
         if let Some(failed) = failed.filter(|failed| failed.check != AttachCheck::Target) {
             let is_missing = |id| failed.check == AttachCheck::Exists && self.skills.has_no_contract(id);
             let has_none = self.skills.id.as_ref().is_some_and(is_missing);
-            return Some(if has_none {
-                "no contract (`skill.yaml`)".to_owned()
-            } else {
-                shown(&failed.note)
-            });
+            return Some(if has_none { "it has no contract".to_owned() } else { shown(&failed.note) });
         }
         if self.reference.text().is_empty() && self.targets.chosen.is_some() {
             return Some("enter a reference".to_owned());
