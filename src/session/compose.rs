@@ -47,8 +47,8 @@ impl Instructions {
     /// Returns a description, with the setting.
     pub fn label(self) -> &'static str {
         match self {
-            Self::TopLevel => "instructions in the call (top-level)",
-            Self::ToolResult => "instructions in tool results (tool-result)",
+            Self::TopLevel => "skill bodies in the instructions (top-level)",
+            Self::ToolResult => "skill bodies in tool results (tool-result)",
         }
     }
 }

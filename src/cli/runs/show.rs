@@ -135,7 +135,7 @@ impl Page {
         let age = clock::age(self.now_ms.saturating_sub(run.since_ms));
         let duration = if ended { format!(" {age} ago") } else { format!(" for {age}") };
         let (state, why) = status::state_since(run, &self.zone, &duration);
-        let state = format!("{state}, {} of {} steps completed", run.progress.0, run.progress.1);
+        let state = format!("{state}; {} of {} steps completed", run.progress.0, run.progress.1);
         self.row(&mut out, &format!("{} ", status::sign(run, look)), HANGING, &state);
         if let Some(why) = why {
             self.row(&mut out, "  ", HANGING, &why);

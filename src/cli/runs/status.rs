@@ -99,7 +99,11 @@ fn state_label(run: &RunRecord, zone: &TimeZone, duration: &str) -> String {
                 Some(Gate::Human { step, .. }) => {
                     let is_of_policy = step == BEFORE_FIRST_STEP;
                     let step = safe_text::line(approval_label(step));
-                    let waits = if is_of_policy { "" } else { " is waiting for approval" };
+                    let waits = match (is_of_policy, duration.is_empty()) {
+                        (true, _) => "",
+                        (false, true) => " is waiting for approval",
+                        (false, false) => " has been waiting for approval",
+                    };
                     match run.approval_progress() {
                         Some(progress) if duration.is_empty() => format!("{step}: {progress}"),
                         Some(progress) => format!("{step}{waits}{duration} ({progress})"),
@@ -320,7 +324,7 @@ mod tests {
         }
         assert_eq!(describe(&run, &TimeZone::UTC), "book: approved, 1 of 2");
         let (state, _) = state_since(&run, &TimeZone::UTC, " for 2 s");
-        assert_eq!(state, "book is waiting for approval for 2 s (approved, 1 of 2)");
+        assert_eq!(state, "book has been waiting for approval for 2 s (approved, 1 of 2)");
     }
 
     #[test]

@@ -200,7 +200,7 @@ impl Reference {
 fn no_choices(target: Option<AttachTarget>, none_exist: bool) -> String {
     let text = match target {
         None => "select a target type first",
-        Some(_) if !none_exist => "not in the list; used as typed",
+        Some(_) if !none_exist => "not listed; used as typed",
         Some(AttachTarget::Task) => "no open tasks; type task:ID",
         Some(AttachTarget::Run) => {
             return format!("no runs yet; press {} in Runs to launch one", mention(Action::Launch));
