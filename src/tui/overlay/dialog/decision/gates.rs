@@ -45,7 +45,7 @@ impl PendingGate {
     /// whose approval is rejected no approval.
     fn takes(&self, verdict: Verdict, executes: bool, names_another: bool) -> bool {
         let is_rejected = verdict == Verdict::Approve && self.not_approver(names_another).is_some();
-        !is_rejected && !(executes && self.preview.blocked.is_some())
+        !(is_rejected || executes && self.preview.blocked.is_some())
     }
 
     /// Records that no decision was made here, because there was one before.
