@@ -140,7 +140,7 @@ impl Board {
 
     /// Returns the number of runs that failed in the window.
     pub fn failed_runs(&self) -> u64 {
-        self.failed.iter().map(|reason| reason.runs).sum()
+        self.failed.iter().map(|reason| reason.runs).fold(0, u64::saturating_add)
     }
 
     /// Returns the number of runs that completed in the window.
@@ -150,7 +150,7 @@ impl Board {
 
     /// Returns the number of runs that were canceled in the window.
     pub fn canceled_runs(&self) -> u64 {
-        self.ended_runs.saturating_sub(self.failed_runs() + self.completed_runs())
+        self.ended_runs.saturating_sub(self.failed_runs().saturating_add(self.completed_runs()))
     }
 
     /// Returns the number of pending runs that are paused.

@@ -18,7 +18,7 @@ impl Deadline {
         match expires_ms {
             None => Self::None,
             Some(at) if at <= now_ms => Self::Expired,
-            Some(at) => Self::In(at - now_ms),
+            Some(at) => Self::In(at.saturating_sub(now_ms)),
         }
     }
 

@@ -261,8 +261,10 @@ pub fn history(roots: &[&GitRoot], commit: &str, max: usize) -> Result<Vec<GitCo
 }
 
 fn is_skill(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    name.eq_ignore_ascii_case("SKILL.md") && !path.split('/').any(|part| part == "node_modules")
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    // As in the catalog, the folder of the skill itself may have this name.
+    let above = folder.rsplit_once('/').map_or("", |(above, _)| above);
+    name.eq_ignore_ascii_case("SKILL.md") && !above.split('/').any(|part| part == "node_modules")
 }
 
 fn parse_log(log: &str) -> Vec<GitCommit> {
@@ -530,6 +532,19 @@ pub fn router_at(router: &Router, catalog: &Catalog, reference: &str) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn skills_below_dependencies_are_ignored() {
+        for (path, expected) in [
+            ("SKILL.md", true),
+            ("skills/a/skill.md", true),
+            ("skills/node_modules/SKILL.md", true),
+            ("node_modules/a/SKILL.md", false),
+            ("skills/a/README.md", false),
+        ] {
+            assert_eq!(is_skill(path), expected, "{path}");
+        }
+    }
 
     #[cfg(unix)]
     #[test]

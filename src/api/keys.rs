@@ -85,7 +85,7 @@ impl KeyRing {
             Error::new(Code::InvalidConfiguration, message)
         })?;
         let file: KeyFile =
-            serde_saphyr::from_str(&text).map_err(|error| wrong(error.without_snippet().to_string()))?;
+            serde_saphyr::from_str(&text).map_err(|error| wrong(skills_skill::yaml_message(&error)))?;
         file.keys.into_iter().try_for_each(|key| self.keep(key)).map_err(wrong)
     }
 

@@ -154,7 +154,7 @@ pub use skills_base::audit::redacted_text;
 pub use skills_base::telemetry::{METRICS_CONTENT_TYPE, MetricsReport};
 pub use skills_runs::{Reminder, TerminalSignals, terminal_bytes, withdrawal_bytes};
 pub use skills_session::call_order;
-pub use trace::new_trace_id;
+pub use trace::{is_trace_id, new_trace_id};
 pub use trust::TrustSubject;
 pub use types::{
     AssumedFolder, ClientView, ClientViewEntry, ClientViewState, Connection, ConnectionState, Diagnostics,

@@ -21,7 +21,7 @@ pub fn orphaned_run_reason(run: &RunRecord, now_ms: i64, age: impl Fn(i64) -> St
         LeaseHolder::Here | LeaseHolder::Elsewhere => None,
         LeaseHolder::Dead => Some(format!("no worker owns it: {worker} has exited")),
         LeaseHolder::RunOut => {
-            let ago = age(now_ms - lease.until_ms);
+            let ago = age(now_ms.saturating_sub(lease.until_ms));
             Some(format!("no worker owns it: the lease of {worker} expired {ago} ago"))
         }
         LeaseHolder::Left => Some("no worker owns it: its worker shut down cleanly".to_owned()),

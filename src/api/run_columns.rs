@@ -40,8 +40,8 @@ pub fn run_cell(column: RunColumn, run: &RunRecord, now_ms: i64) -> String {
         // Only a wait has a deadline.
         RunColumn::Deadline if run.state.is_waiting() => Deadline::of(run.expires_ms, now_ms).text(age),
         RunColumn::Deadline => String::new(),
-        RunColumn::Since => age(now_ms - run.since_ms),
-        RunColumn::Age => age(now_ms - run.created_ms),
+        RunColumn::Since => age(now_ms.saturating_sub(run.since_ms)),
+        RunColumn::Age => age(now_ms.saturating_sub(run.created_ms)),
     }
 }
 

@@ -153,7 +153,7 @@ fn side(detail: &RunDetail) -> ComparedRun {
         skill_id: run.skill_id.clone(),
         contract_version: detail.contract_version.clone(),
         state: run.state,
-        took_ms: ended.then(|| run.since_ms - run.created_ms),
+        took_ms: ended.then(|| run.since_ms.saturating_sub(run.created_ms)),
     }
 }
 
@@ -173,7 +173,7 @@ pub fn compare_runs(left: &RunDetail, right: &RunDetail) -> RunComparison {
             let find = |steps: &'_ [StepView]| steps.iter().find(|view| view.step == step).cloned();
             let (one, other) = (find(&left.steps), find(&right.steps));
             let took = |view: &Option<StepView>| {
-                view.as_ref().and_then(|view| Some(view.ended_ms? - view.started_ms?))
+                view.as_ref().and_then(|view| Some(view.ended_ms?.saturating_sub(view.started_ms?)))
             };
             let pair = |of: fn(&StepView) -> Option<&Value>| match (&one, &other) {
                 // Values that the response omits cannot be compared.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Code, Error, ExecutionOptions};
+use super::{Code, Error, ExecutionOptions, is_trace_id};
 use skills_base::duration::MAX_SECONDS;
 
 /// Maximum length of a name that a caller chooses (idempotency key, trace id, signal, assignee), in bytes.
@@ -19,11 +19,8 @@ impl ExecutionOptions {
     /// Returns `invalid_request`, naming the option.
     pub(crate) fn check(&self) -> Result<(), Error> {
         for (what, text) in [("idempotency key", &self.idempotency_key), ("trace id", &self.trace_id)] {
-            // It is used in headers and file names of other programs, so it must be short and printable.
-            let fits = |text: &String| {
-                (1..=MAX_KEY_LEN).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
-            };
-            if let Some(text) = text.as_ref().filter(|text| !fits(text)) {
+            // An idempotency key has the form of a trace id.
+            if let Some(text) = text.as_ref().filter(|text| !is_trace_id(text)) {
                 let message =
                     format!("the {what} is {text:?}; allowed: 1 to {MAX_KEY_LEN} visible ASCII characters");
                 return Err(Error::new(Code::InvalidRequest, message));

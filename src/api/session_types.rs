@@ -387,7 +387,7 @@ impl ComposedView {
     pub fn part_sizes(&self) -> impl Iterator<Item = (&ComposedPart, LevelSize)> {
         self.composed.parts.iter().zip(&self.part_tokens).enumerate().map(|(at, (part, tokens))| {
             let count = TokenCount { tokens: *tokens, estimated: self.parts_estimated.contains(&at) };
-            (part, LevelSize::new((part.end - part.start) as u64, count))
+            (part, LevelSize::new(part.end.saturating_sub(part.start) as u64, count))
         })
     }
 

@@ -2,15 +2,17 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::Value;
 
 use super::{Code, Error};
-use skills_base::files::Folder;
+use skills_base::files::{Folder, canonicalize};
 use skills_base::number::counted;
-use skills_registry::trust::{BundleDigest, TrustError, is_bundle};
+use skills_registry::trust::{BundleDigest, FileKind, SeenFile, TrustError, is_bundle};
 use skills_registry::{Trust, TrustState};
 use skills_skill::contract::{self, Binding, Endpoint, Protocol, Service, ServiceTarget, StepAction};
 use skills_skill::lint::executed_on_load;
@@ -19,6 +21,8 @@ use skills_skill::{Digest, Skill, SkillId, is_main_file};
 
 /// File name of a contract.
 const CONTRACT: &str = "skill.yaml";
+/// Folder of the scripts.
+const SCRIPTS: &str = "scripts";
 /// Maximum size of a contract or binding file in bytes.
 const MAX_BYTES: u64 = 2 << 20;
 
@@ -88,16 +92,11 @@ pub fn survey(
     };
     let paths: Vec<&String> = measured.iter().flat_map(|measured| measured.files.keys()).collect();
     let below = |folder: &'static str| paths.iter().filter(move |path| path.starts_with(folder)).copied();
-    let executable = |path: &&&String| {
-        let seen = measured.as_ref().and_then(|measured| measured.files.get(path.as_str()));
-        seen.is_some_and(|seen| seen.kind == skills_registry::trust::FileKind::Executable)
-    };
-    let other = paths.iter().filter(|path| !path.starts_with("scripts/")).filter(executable).copied();
-    let mut scripts: Vec<String> = below("scripts/").chain(other).cloned().collect();
-    scripts.sort();
     let folder = Folder::follow(place).ok();
     // What is shown must be what is pinned, so a file that changed in the meantime is not shown.
     let has_moved = Cell::new(false);
+    let scripts =
+        measured.as_ref().map_or_else(Vec::new, |measured| scripts(place, &measured.files, &has_moved));
     let read = |path: &str| {
         let text = folder.as_ref()?.read_text(path, MAX_BYTES).ok()?;
         let seen = measured.as_ref()?.files.get(path)?;
@@ -179,6 +178,41 @@ pub fn has_contract(bundle: &Path) -> bool {
     text.is_some_and(|text| contract::parse(&bundle.join(CONTRACT), &text).0.is_some())
 }
 
+/// Returns the files that can run as scripts, in order: all below `scripts/`, also if that or a folder in it is a link to
+/// another folder of the place, and every other executable. Sets `has_moved` if a link is not the one that was seen.
+fn scripts(place: &Path, files: &BTreeMap<String, SeenFile>, has_moved: &Cell<bool>) -> Vec<String> {
+    let behind = |path: &str, seen: &SeenFile| -> Option<String> {
+        let link = place.join(path);
+        let target = fs::read_link(&link).map(|target| Digest::of(target.as_os_str().as_encoded_bytes()));
+        if target.ok() != Some(seen.sha256) {
+            has_moved.set(true);
+            return None;
+        }
+        let real = canonicalize(&link).ok().filter(|real| real.is_dir())?;
+        let inside = real.strip_prefix(canonicalize(place).ok()?).ok()?;
+        let names: Option<Vec<&str>> = inside.iter().map(OsStr::to_str).collect();
+        Some(names?.join("/"))
+    };
+    let executables = files.iter().filter(|(_, seen)| seen.kind == FileKind::Executable);
+    let mut found: BTreeSet<&str> = executables.map(|(path, _)| path.as_str()).collect();
+    let link = files.get(SCRIPTS).filter(|seen| seen.kind == FileKind::Link);
+    let mut folders = vec![link.and_then(|seen| behind(SCRIPTS, seen)).unwrap_or_else(|| SCRIPTS.to_owned())];
+    let mut searched = BTreeSet::new();
+    while let Some(folder) = folders.pop() {
+        let start = if folder.is_empty() { folder } else { folder + "/" };
+        if !searched.insert(start.clone()) {
+            continue;
+        }
+        let below = files.range(start.clone()..).take_while(|(path, _)| path.starts_with(&start));
+        for (path, seen) in below {
+            if found.insert(path) && seen.kind == FileKind::Link {
+                folders.extend(behind(path, seen));
+            }
+        }
+    }
+    found.into_iter().map(str::to_owned).collect()
+}
+
 /// Returns lines by their mark, `false` first, otherwise in the given order: the names of files do not determine what
 /// is at the end of a long list.
 fn in_order(mut lines: Vec<(bool, String)>) -> Vec<String> {
@@ -188,7 +222,6 @@ fn in_order(mut lines: Vec<(bool, String)>) -> Vec<String> {
 
 /// Returns what a definition requires before each call, whether calls may be repeated, and its default inputs.
 fn requirements(capability: &contract::Capability) -> String {
-    const MAX_DEFAULT_CHARS: usize = 80;
     let (safety, properties) = (&capability.safety, capability.properties);
     let confirmation =
         if safety.requires_confirmation { "requires approval" } else { "requires no approval" };
@@ -200,10 +233,8 @@ fn requirements(capability: &contract::Capability) -> String {
         (true, false) => None,
     };
     let defaults = capability.inputs.iter().filter_map(|(name, field)| {
-        let value = field.default.as_ref()?.to_string();
-        let start: String = value.chars().take(MAX_DEFAULT_CHARS).collect();
-        let rest = if start.len() < value.len() { "…" } else { "" };
-        Some(format!("default {name} = {start}{rest}"))
+        let value = field.default.as_ref()?;
+        Some(format!("default {name} = {value}"))
     });
     let all: Vec<String> =
         std::iter::once(confirmation.to_owned()).chain(gates).chain(repeat).chain(defaults).collect();

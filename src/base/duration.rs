@@ -51,7 +51,10 @@ pub fn elapsed(millis: i64) -> String {
         1..100 => format!("{millis} ms"),
         100..59_950 => format!("{}.{} s", (millis + 50) / 1_000, (millis + 50) / 100 % 10),
         59_950..3_599_500 => format!("{} m {:02} s", (millis + 500) / 60_000, (millis + 500) / 1_000 % 60),
-        _ => format!("{} h {:02} m", (millis + 500) / 3_600_000, (millis + 500) / 60_000 % 60),
+        _ => {
+            let millis = millis.saturating_add(500);
+            format!("{} h {:02} m", millis / 3_600_000, millis / 60_000 % 60)
+        }
     }
 }
 
@@ -81,6 +84,7 @@ mod tests {
         let message = [0, 12, 960, 1_240, 59_990, 245_000, 3_599_700, 7_800_000].map(elapsed);
         let expected = ["< 1 ms", "12 ms", "1.0 s", "1.2 s", "1 m 00 s", "4 m 05 s", "1 h 00 m", "2 h 10 m"];
         assert_eq!(message, expected);
+        assert_eq!(elapsed(i64::MAX), "2562047788015 h 12 m");
     }
 
     #[test]

@@ -61,7 +61,7 @@ fn all(views: &[BudgetView], look: TerminalCaps) -> String {
     for (view, used) in views.iter().zip(&used) {
         let BudgetResult { complete: unchanged, shortened, name_only, omitted, .. } =
             view.allowance.fill.made;
-        let unseen: usize = view.not_listed.iter().map(|group| group.skills).sum();
+        let unseen = not_loaded(view);
         let entries = view.allowance.entries.iter().filter(|(entry, _)| !entry.bundled).count();
         let counts = [unseen, entries, unchanged, shortened, name_only, omitted].map(number);
         let sign = if view.tokens_estimated { estimate_sign(look.unicode) } else { "" };
@@ -73,6 +73,11 @@ fn all(views: &[BudgetView], look: TerminalCaps) -> String {
         let _ = writeln!(out, "{name}{columns}{before_used}{used}");
     }
     out
+}
+
+/// Returns the number of skills that a client does not load.
+fn not_loaded(view: &BudgetView) -> usize {
+    view.not_listed.iter().map(|group| group.skills).fold(0, usize::saturating_add)
 }
 
 /// Describes how much of its limit a list uses, and the entries without a column.
@@ -109,7 +114,7 @@ fn labeled(views: &[BudgetView]) -> String {
     let mut out = labeled_notes(&assumptions(views));
     for (number, view) in (1..).zip(views) {
         let BudgetResult { complete, shortened, name_only, omitted, .. } = view.allowance.fill.made;
-        let unseen: usize = view.not_listed.iter().map(|group| group.skills).sum();
+        let unseen = not_loaded(view);
         let entries = view.allowance.entries.iter().filter(|(entry, _)| !entry.bundled).count();
         let prefix = if view.tokens_estimated { "about " } else { "" };
         let parts = vec![
@@ -297,8 +302,9 @@ fn not_listed(out: &mut String, view: &BudgetView, every: bool, look: TerminalCa
     if view.not_listed.is_empty() {
         return;
     }
-    let all: usize = view.not_listed.iter().map(|group| group.skills).sum();
-    let here = all + view.allowance.entries.iter().filter(|(entry, _)| !entry.bundled).count();
+    let all = not_loaded(view);
+    let entries = view.allowance.entries.iter().filter(|(entry, _)| !entry.bundled).count();
+    let here = all.saturating_add(entries);
     let head = format!("{} of {} skills are not loaded", grouped(all as u64), grouped(here as u64));
     let _ = writeln!(out, "  {}", TextStyle::Warn.paint(&head, look.color));
     for group in &view.not_listed {

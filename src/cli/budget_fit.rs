@@ -140,7 +140,7 @@ fn client(out: &mut String, client: &FittedClient, is_applicable: bool, plain: b
         head("golden"),
         inflected(client.expected, "passes", "pass"),
         client.expected_now,
-        client.expected - client.lost.len()
+        client.expected.saturating_sub(client.lost.len())
     );
     for query in client.lost.iter().take(MAX_LISTED) {
         let lost = TextStyle::Bad.paint("lost", look.color);

@@ -215,12 +215,12 @@ fn result(out: &mut String, place: usize, hit: &Hit, best: f64, answer: &Answer,
 fn print_sidecars(out: &mut String, answer: &Answer, look: TerminalCaps) {
     let id_width = (look.width.min(120) - 40).clamp(16, 48);
     if !answer.attachable.is_empty() {
-        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("attachable", look.color));
+        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("sidecars, not ranked", look.color));
         for sidecar in &answer.attachable {
             let targets: Vec<String> = sidecar.attach_targets.iter().map(ToString::to_string).collect();
             let id = look.name(&safe_text::name(sidecar.skill_id.as_str()), id_width);
             let targets = safe_text::line(&targets.join(", ")).into_owned();
-            push_painted(out, look, |_| format!("    {id} {:>6.2}  to {targets}", sidecar.score));
+            push_painted(out, look, |_| format!("    {id} {:>6.2}  attaches to {targets}", sidecar.score));
         }
     }
     if !answer.excluded.is_empty() {

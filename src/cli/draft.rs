@@ -225,7 +225,7 @@ pub fn golden(out: &mut String, change: &GoldenChange, look: TerminalCaps) {
     if split.held_out.queries > 0 && split.prompt.queries > 0 {
         let _ = writeln!(
             out,
-            "  held-out        {:.3} -> {:.3} ({} that a rewrite prompt does not contain)",
+            "  held-out P@1    {:.3} -> {:.3} ({} that `draft --prompt` leaves out)",
             split.held_out.before,
             split.held_out.after,
             counted(split.held_out.queries, "query")

@@ -27,8 +27,9 @@ fn make(cx: &mut Context, args: &NewKeyArgs) -> Result<Exit, Failure> {
         cx.out.value(&json!({ "key": key, "stored": stored }))?;
     } else {
         cx.out.line(&key)?;
+        // Standard output is the key alone, and may be redirected: the two streams have no common order.
         cx.reporter()
-            .print_line("The key above is shown only once. Add this line to the keys file, under `keys:`:");
+            .print_line("The key is shown only once. Add this line to the keys file, under `keys:`:");
         let reporter = &mut cx.reporter();
         reporter.print_line(&reporter.look.unbroken_row("  ", &stored.line()));
     }

@@ -228,7 +228,8 @@ fn about_files(command: &Command) -> Option<&'static str> {
         Command::Scaffold(_) | Command::PackagePrepare(_) | Command::PackageValidate(_) => {
             "this command writes local files"
         }
-        Command::Serve(_) | Command::Keys(_) => "this command is for a service on this machine",
+        Command::Serve(_) => "this command starts a service on this machine",
+        Command::Keys(_) => "this command creates keys for a service on this machine",
         Command::Demo(_) => "a demonstration uses the shipped skills",
         Command::Config(_) => "this command uses the configuration of this machine",
         Command::Schema(_) | Command::Completions(_) | Command::Man(_) => {

@@ -51,10 +51,10 @@ impl TextStyle {
         }
     }
 
-    /// Applies the style to the text, whose own control characters become visible.
+    /// Applies the style to a line, whose own control characters become visible, and line breaks spaces.
     pub fn paint(self, text: &str, color: bool) -> String {
         let codes = self.codes();
-        let text = safe_text::block(text);
+        let text = safe_text::line(text);
         if !color || text.is_empty() { text.into_owned() } else { format!("\x1b[{codes}m{text}\x1b[0m") }
     }
 }
@@ -600,6 +600,12 @@ mod tests {
         let sentence = "ab ".repeat(300_000);
         assert_eq!(wrap(&sentence, usize::MAX), [sentence.trim_end()]);
         assert_eq!(wrap("表格提取工具 ab", 8), ["表格提取", "工具 ab"]);
+    }
+
+    #[test]
+    fn painted_text_is_one_line() {
+        assert_eq!(TextStyle::Strong.paint("01a2\nFORGED\u{1b}[2J", false), "01a2 FORGED␛[2J");
+        assert_eq!(TextStyle::Strong.paint("a\r\nb", true), "\u{1b}[1ma b\u{1b}[0m");
     }
 
     #[test]

@@ -215,7 +215,7 @@ fn render_list(list: &ProposalList, now_ms: i64, look: TerminalCaps) -> String {
             "{}  {}  {:>6}  {gain:>7}  {title}",
             TextStyle::Strong.paint(&id, look.color),
             state_ink(one.state).paint(&format!("{:<11}", state_label(one.state)), look.color),
-            clock::age(now_ms - one.proposed_at_ms),
+            clock::age(now_ms.saturating_sub(one.proposed_at_ms)),
         );
     }
     for damaged in &list.damaged {
@@ -270,7 +270,7 @@ pub fn render(view: &ProposalView, now_ms: i64, zone: &TimeZone, look: TerminalC
     let parts =
         [(TextStyle::Strong, &*name), (state_ink(summary.state), state.as_str()), (TextStyle::Muted, &*id)];
     push_parts(&mut out, &parts, look);
-    let age = clock::age(now_ms - summary.proposed_at_ms);
+    let age = clock::age(now_ms.saturating_sub(summary.proposed_at_ms));
     hanging(&mut out, "", &format!("proposed by {}, {age} ago", summary.proposed_by));
     let decided = |out: &mut String, what: &str, one: &Option<ProposalDecision>| {
         if let Some(one) = one {

@@ -202,13 +202,13 @@ fn rivals_text(rivals: &SkillRivals, plain: bool, look: TerminalCaps) -> String 
         for (number, rival) in (1..).zip(&report.rivals) {
             let _ = writeln!(
                 out,
-                "{number}. Rival {}. Loses to it: {}, wins: {}, golden queries lost: {}, won: {}, similarity: {:.2}.",
+                "{number}. Rival {}. Loses to it: {}, wins: {}, golden queries lost: {}, won: {}, similarity: {}.",
                 name(&rival.skill_id),
                 rival.lost,
                 rival.won,
                 rival.golden_lost.len(),
                 rival.golden_won.len(),
-                rival.similarity
+                similarity(rival.similarity, look)
             );
         }
     } else if !report.rivals.is_empty() {
@@ -223,8 +223,10 @@ fn rivals_text(rivals: &SkillRivals, plain: bool, look: TerminalCaps) -> String 
             let own = look.name(&name(&rival.skill_id), width);
             let _ = writeln!(
                 out,
-                "{own}  {:>8}  {:>6}  {golden:>11}  {:>10.2}",
-                rival.lost, rival.won, rival.similarity
+                "{own}  {:>8}  {:>6}  {golden:>11}  {:>10}",
+                rival.lost,
+                rival.won,
+                similarity(rival.similarity, look)
             );
         }
         let note = "similarity suggests pairs to review; it does not affect the order";
@@ -380,6 +382,18 @@ fn matrix(out: &mut String, cluster: &Cluster, map: &CollisionMap, look: Termina
     let _ = writeln!(out, "{}", TextStyle::Muted.paint(note, look.color));
 }
 
+/// Formats a similarity with two decimals.
+fn similarity(value: f64, look: TerminalCaps) -> String {
+    let minus = if value > -0.005 {
+        ""
+    } else if look.unicode {
+        "−"
+    } else {
+        "-"
+    };
+    format!("{minus}{:.2}", value.abs())
+}
+
 fn pair_text(pair: &PairReport, plain: bool, look: TerminalCaps) -> String {
     let mut out = String::new();
     for (letter, side) in [("A", &pair.a), ("B", &pair.b)] {
@@ -399,7 +413,7 @@ fn pair_text(pair: &PairReport, plain: bool, look: TerminalCaps) -> String {
         let queries = counted(pair.golden.len(), "golden query");
         let _ = writeln!(out, "{queries}: A wins {}, B wins {}", won(&pair.a), won(&pair.b));
     }
-    let _ = writeln!(out, "similarity {:.2}, not used in advice", pair.similarity);
+    let _ = writeln!(out, "similarity {}, not used in advice", similarity(pair.similarity, look));
     for (letter, side) in [("A", &pair.a), ("B", &pair.b)] {
         let _ = writeln!(out, "\nclauses of {letter}");
         clauses(&mut out, &side.clauses, plain, look);

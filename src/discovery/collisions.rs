@@ -199,7 +199,7 @@ impl Router {
     }
 
     /// Returns the semantic similarity of two skills: the cosine of their vectors after subtracting the mean of the
-    /// collection. A high value suggests a review; it proves nothing.
+    /// collection (in a collection of few skills, a share of it). A high value suggests a review; it proves nothing.
     #[must_use]
     pub fn similarity(&self, a: &SkillId, b: &SkillId) -> Option<f64> {
         self.index.similarity(a, b)
@@ -473,5 +473,26 @@ mod tests {
         assert!(of("stripe-billing", "stripe-checkout") > of("stripe-billing", "trip-planner"));
         assert_eq!(router.nearest(&id("stripe-billing"), 1)[0].0, id("stripe-checkout"));
         assert_eq!(router.similarity(&id("stripe-billing"), &id("unknown")), None);
+    }
+
+    #[test]
+    fn similar_skills_of_a_small_collection_are_similar() {
+        let texts = [
+            "Finds messages, reads threads and searches the archive. Use when the user asks to find a message.",
+            "Finds messages, files and searches the archive. Use when the user asks to find a message or a file.",
+            "Plans train journeys with hotels and museums.",
+        ];
+        for skills in [2, 3] {
+            let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
+            let documents =
+                (0..skills).map(|n| Document::new(format!("skill-{n}"), format!("skill-{n}"), texts[n]));
+            router.update(documents.collect(), &[]);
+            let of = |a: usize, b: usize| {
+                let id = |n: usize| SkillId::new(format!("skill-{n}"));
+                router.similarity(&id(a), &id(b)).unwrap()
+            };
+            assert!(of(0, 1) > 0.7, "{skills} skills: {}", of(0, 1));
+            assert!(skills == 2 || of(0, 2) < 0.5, "{skills} skills: {}", of(0, 2));
+        }
     }
 }

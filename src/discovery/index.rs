@@ -29,6 +29,10 @@ use skills_skill::{EffectMode, Role, SkillId, Status};
 /// Number of segments of similar size that are merged into one.
 const FAN: usize = 8;
 
+/// Number of skills from which similarities are relative to the complete mean of the collection. The vectors of two skills
+/// minus their own mean are opposite, whatever they mean, so the share of the mean increases from zero for two.
+const FULL_CENTERING_FROM: f64 = 8.0;
+
 /// Terminates the stems of each clause.
 pub(crate) const NO_STEM: u32 = u32::MAX;
 
@@ -314,13 +318,17 @@ impl Index {
         (self.len() as f64 / documents.max(1) as f64).ln()
     }
 
-    /// Returns the cosine of the vectors of two skills after subtracting the mean of the collection.
+    /// Returns the cosine of the vectors of two skills after subtracting the mean of the collection, or a share of it in
+    /// a collection of few skills.
     pub fn similarity(&self, a: &SkillId, b: &SkillId) -> Option<f64> {
+        let share = (self.sums.with_vector as f64 - 2.0) / (FULL_CENTERING_FROM - 2.0);
+        let share = share.clamp(0.0, 1.0);
         let centered = |id: &SkillId| {
             let vector = self.vector(self.slot_of(id)?);
             let mean = &self.derived.mean;
-            let mut out: [f64; DIM] =
-                std::array::from_fn(|i| f64::from(vector[i]) / UNIT - mean.get(i).copied().unwrap_or(0.0));
+            let mut out: [f64; DIM] = std::array::from_fn(|i| {
+                f64::from(vector[i]) / UNIT - share * mean.get(i).copied().unwrap_or(0.0)
+            });
             normalize(&mut out);
             Some(out)
         };

@@ -573,6 +573,9 @@ fn with_sentence(
         (Fit::None, VerdictReason::StopWords) => {
             "no skill fits: the request contains only stop words".to_owned()
         }
+        (Fit::None, VerdictReason::NothingKnown) if query.cx.index.len() == 0 => {
+            "no skill fits: there are no skills".to_owned()
+        }
         (Fit::None, VerdictReason::NothingKnown) if has_excluded_word(query) => {
             "no skill fits: of the searched skills, only exclusion clauses contain words of the request"
                 .to_owned()
@@ -684,6 +687,13 @@ mod tests {
 
     fn ask(router: &Router, intent: &str) -> Answer {
         router.discover(&request(intent)).unwrap()
+    }
+
+    #[test]
+    fn verdict_states_that_the_catalog_is_empty() {
+        let router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
+        let verdict = ask(&router, "write a bill for customers").verdict;
+        assert_eq!(verdict.sentence, "no skill fits: there are no skills");
     }
 
     #[test]

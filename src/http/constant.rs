@@ -44,12 +44,15 @@ fn gzip(text: &str) -> Bytes {
     written.unwrap_or_default().into()
 }
 
-/// Returns whether `Accept-Encoding` names gzip with a weight above 0 (RFC 9110, section 12.5.3).
+/// Returns whether `Accept-Encoding` names gzip, or `x-gzip`, which is the same, with a weight above 0 (RFC 9110, sections
+/// 8.4.1.3 and 12.5.3).
 fn accepts_gzip(headers: &HeaderMap) -> bool {
     let lines = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).any(|coding| {
         let mut parts = coding.split(';').map(str::trim);
-        let is_gzip = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
+        let is_gzip = parts
+            .next()
+            .is_some_and(|name| ["gzip", "x-gzip"].iter().any(|gzip| name.eq_ignore_ascii_case(gzip)));
         let weight = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
         is_gzip && weight.is_none_or(|weight| weight.parse().is_ok_and(|weight: f32| weight > 0.0))
     })
@@ -85,6 +88,12 @@ mod tests {
         let mut text = String::new();
         flate2::read::GzDecoder::new(first.as_ref()).read_to_string(&mut text).unwrap();
         assert_eq!(text, "text\n");
+    }
+
+    #[test]
+    fn the_other_name_of_gzip_is_accepted() {
+        assert!(accepts_gzip(&request(Some("x-gzip"))));
+        assert!(!accepts_gzip(&request(Some("x-gzip;q=0"))));
     }
 
     #[test]

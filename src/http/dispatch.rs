@@ -355,11 +355,11 @@ fn from_headers(
     }
 }
 
-/// Uses the trace id of the body, if it has one, for the call.
+/// Uses the trace id of the body, if it has a valid one, for the call. Bodies allow more than headers.
 fn adopt_trace_id(arguments: &Map<String, Value>, caller: &mut Caller) {
     let options = arguments.get("options").and_then(Value::as_object);
     let named = arguments.get("trace_id").or_else(|| options?.get("trace_id"));
-    if let Some(id) = named.and_then(Value::as_str).filter(|id| trace::is_returnable(id)) {
+    if let Some(id) = named.and_then(Value::as_str).filter(|id| skills_api::is_trace_id(id)) {
         id.clone_into(&mut caller.trace_id);
     }
 }

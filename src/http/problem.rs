@@ -15,6 +15,14 @@ pub(super) const PROBLEM: &str = "application/problem+json";
 /// by size.
 const ANONYMOUS: [Code; 2] = [Code::Unauthorized, Code::RateLimited];
 
+/// Maximum length of a path or a message in the log, in bytes.
+const MAX_LOGGED_BYTES: usize = 1024;
+
+/// Returns the beginning of a text for the log: paths and headers of a caller have up to 64 KiB.
+fn logged(text: &str) -> &str {
+    (0..=MAX_LOGGED_BYTES).rev().find_map(|end| text.get(..end)).unwrap_or_default()
+}
+
 /// An error response: `error` and `trace_id`, and the members of a problem document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
@@ -82,12 +90,14 @@ impl ErrorResponse {
             .status
             .or_else(|| StatusCode::from_u16(code.status()).ok())
             .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let path = logged(instance);
+        let message = logged(&self.error.message);
         if status.is_server_error() {
-            tracing::error!(%code, trace_id, instance, "{}", self.error.message);
+            tracing::error!(%code, trace_id, instance = path, "{message}");
         } else if self.is_logged || ANONYMOUS.contains(&code) {
-            tracing::debug!(%code, trace_id, instance, "{}", self.error.message);
+            tracing::debug!(%code, trace_id, instance = path, "{message}");
         } else {
-            tracing::info!(%code, trace_id, instance, "{}", self.error.message);
+            tracing::info!(%code, trace_id, instance = path, "{message}");
         }
         let mut body = ErrorBody::from(&self.error);
         body.trace_id = Some(trace_id.to_owned());
@@ -118,6 +128,14 @@ impl ErrorResponse {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_texts_are_truncated_in_the_log() {
+        assert_eq!(logged("/v1/runs"), "/v1/runs");
+        assert_eq!(logged(&"x".repeat(60_000)).len(), MAX_LOGGED_BYTES);
+        let wide = "表".repeat(1000);
+        assert_eq!(logged(&wide), "表".repeat(MAX_LOGGED_BYTES / 3));
+    }
 
     #[tokio::test]
     async fn error_is_also_a_problem_document() {

@@ -29,11 +29,6 @@ pub(super) fn trace_of(headers: &HeaderMap) -> Result<String, ErrorResponse> {
     }
 }
 
-/// Returns whether a trace id of a body can be returned in a header. Bodies allow more than headers.
-pub(super) fn is_returnable(id: &str) -> bool {
-    id.bytes().all(|byte| byte.is_ascii_graphic()) && (1..=255).contains(&id.len())
-}
-
 /// Returns whether a text is valid as a trace id of a header.
 fn fits(id: &str) -> bool {
     let sign = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:/+=".contains(&byte);

@@ -13,7 +13,7 @@ use super::progress::Progress;
 use super::server::{Server, wants_skills};
 use super::tools;
 use skills_api::operations::{Caller, Operation, complete_result_permit};
-use skills_api::{Code, CoreParts, Error, in_place};
+use skills_api::{Code, CoreParts, Error, in_place, is_trace_id};
 use skills_store::IdempotencyOutcome;
 
 /// The argument with the idempotency key of a call.
@@ -87,11 +87,12 @@ fn repeatable(operation: &Operation, arguments: &Map<String, Value>) -> bool {
     takes && arguments.get(KEY).is_none_or(Value::is_null) && own.is_none_or(Value::is_null)
 }
 
-/// Returns the trace id of a call: from its arguments, else that of the request.
+/// Returns the trace id of a call: from its arguments, if valid, because refusals are logged with it; else that of the
+/// request.
 fn trace_of(arguments: &Map<String, Value>, caller: &Caller) -> String {
     let own = arguments.get("options").and_then(|options| options.get("trace_id"));
     let trace = arguments.get("trace_id").or(own).and_then(Value::as_str);
-    trace.unwrap_or(&caller.trace_id).to_owned()
+    trace.filter(|id| is_trace_id(id)).unwrap_or(&caller.trace_id).to_owned()
 }
 
 /// A call, which may be executed several times.
@@ -195,4 +196,21 @@ fn waiting_run(error: &Error) -> Option<String> {
         return None;
     }
     error.reason.as_ref()?.get("run_id")?.as_str().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_valid_trace_id_is_adopted() {
+        let caller = Caller { trace_id: "of-the-request".to_owned(), ..Caller::anyone() };
+        let trace = |arguments: Value| trace_of(arguments.as_object().unwrap(), &caller);
+        assert_eq!(trace(json!({ "trace_id": "nightly/42" })), "nightly/42");
+        assert_eq!(trace(json!({ "options": { "trace_id": "nightly/42" } })), "nightly/42");
+        for wrong in [json!("Z".repeat(1_900_000)), json!("a\nb"), json!(""), json!(5), Value::Null] {
+            assert_eq!(trace(json!({ "trace_id": wrong })), "of-the-request");
+            assert_eq!(trace(json!({ "options": { "trace_id": wrong } })), "of-the-request");
+        }
+    }
 }

@@ -22,10 +22,12 @@ use super::server::Server;
 use skills_api::operations::{Caller, Scope, large_read_permit, operation};
 use skills_api::{Code, DecisionPreview, Error};
 use skills_model::Choice;
-use skills_skill::safe_text;
+use skills_skill::{prefix, safe_text};
 
 /// Key of the only question in a result that requires input.
 const QUESTION: &str = "decision";
+/// Maximum length of an error of a client in the log, which is rotated by size, in bytes.
+const MAX_LOGGED_BYTES: usize = 1024;
 /// Maximum number of characters of inputs in a question; longer ones are truncated, with their digest.
 const MAX_SHOWN_CHARS: usize = 6000;
 
@@ -145,7 +147,11 @@ pub async fn ask(cx: &RequestContext<RoleServer>, question: ElicitRequestParams)
         // The user who canceled the call is not asked any further.
         () = cx.ct.cancelled() => None,
         answer = cx.peer.create_elicitation(question) => {
-            answer.inspect_err(|error| tracing::warn!("the client could not ask the user: {error}")).ok()
+            let log = |error: &rmcp::ServiceError| {
+                let error = error.to_string();
+                tracing::warn!("the client could not ask the user: {}", prefix(&error, MAX_LOGGED_BYTES));
+            };
+            answer.inspect_err(log).ok()
         }
         () = tokio::time::sleep(ANSWER_TIMEOUT) => None,
         () = abandoned(cx.extensions.get()) => None,

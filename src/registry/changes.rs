@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::RootState;
 use super::tree::{Key, Scan, ScanReport, ScannedRoot, Tree, probe_root};
-use super::walk::{self, passes_skipped};
+use super::walk::{self, is_reached};
 use skills_skill::is_main_file;
 
 /// Updates the tree after changes at these paths (as watched). The result equals that of a complete rescan.
@@ -20,6 +20,12 @@ pub(super) fn apply(tree: &mut Tree, paths: &BTreeSet<PathBuf>, scan: &Scan<'_>)
     let mut bundles: BTreeSet<Key> = BTreeSet::new();
     let mut folders: BTreeSet<Key> = BTreeSet::new();
     for (root, path) in places {
+        // In a folder that is not searched, only its own bundle matters.
+        if let Some(folder) = path.parent().filter(|folder| tree.is_shallow(root, folder)) {
+            tree.remove(root, &path);
+            bundles.insert((root, folder.into()));
+            continue;
+        }
         if let Some(folder) = tree.enclosing_bundle(root, &path) {
             bundles.insert((root, folder.into()));
         }
@@ -150,7 +156,7 @@ fn images(mounts: &[Mount<'_>], path: &Path, out: &mut BTreeSet<Key>) {
         let real = below(real, rest);
         for (root, lexical, base) in mounts {
             if let Ok(rest) = real.strip_prefix(base)
-                && !passes_skipped(rest)
+                && is_reached(rest)
             {
                 out.insert((*root, below(lexical, rest).into()));
             }

@@ -18,8 +18,8 @@ use super::RootState;
 use super::folder_state::{KnownFolders, RACY, ReadFolder};
 use super::ordered_path::OrderedPath;
 use super::roots::RootSpec;
-use super::walk::{self, Siblings, WalkEntry, main_file, passes_skipped};
-use skills_base::files::canonicalize;
+use super::walk::{self, Siblings, WalkEntry, has_skipped_name, main_file, passes_skipped};
+use skills_base::files::{MAX_DEPTH, canonicalize};
 use skills_base::paths::escaped;
 use skills_skill::lint::rules;
 use skills_skill::{
@@ -246,7 +246,8 @@ impl Tree {
         (!is_main && !is_below(&record.real, project)).then(|| record.real.clone())
     }
 
-    /// Walks a root from `first` and reads the bundles found, then the targets of links into skipped folders, each once.
+    /// Walks a root from `first` and reads the bundles found, then the targets of links into folders that are not searched,
+    /// each once.
     /// Blocks until all reports are processed; `meanwhile` is called after each.
     pub fn scan(
         &mut self,
@@ -271,11 +272,12 @@ impl Tree {
             }
             let top = &self.roots[root].spec.path;
             let depth = start.strip_prefix(top).map_or(0, |below| below.components().count());
+            let is_shallow = self.is_shallow(root, &start);
             let (send, receive) = mpsc::sync_channel(REPORT_QUEUE_SIZE);
             std::thread::scope(|scope| {
                 let (fences, real, start) = (&fences, &real, &start);
                 scope.spawn(move || {
-                    walk::walk(start, real, fences, depth, scan, &|seen| {
+                    walk::walk(start, real, fences, depth, is_shallow, scan, &|seen| {
                         report(root, seen, scan, &send);
                     });
                     // Dropping the last sender closes the channel.
@@ -296,21 +298,29 @@ impl Tree {
         }
     }
 
-    /// Returns the links into skipped folders, with their targets, and whether they were followed.
+    /// Returns the links into folders that are not searched, with their targets, and whether they were followed.
     pub fn links_into_skipped(&self) -> impl Iterator<Item = (&Key, &Path, bool)> {
         let links = self.links.iter().filter(|(_, to)| self.is_skipped(to));
         links.map(|(key, to)| (key, to.as_path(), self.folders.contains_key(key)))
     }
 
-    /// Returns whether a real path inside of the roots is in a folder that walks skip.
+    /// Returns whether a real path of a folder inside of the roots is in a folder that walks skip, or too deep for them.
     pub fn is_skipped(&self, real: &Path) -> bool {
+        let is_unsearched = |rest: &Path| passes_skipped(rest) || rest.iter().count() >= MAX_DEPTH;
         // Most paths pass no such folder at all.
-        if !passes_skipped(real) {
+        if !is_unsearched(real) {
             return false;
         }
         let rests = self.roots.iter().filter_map(|root| real.strip_prefix(root.real.as_ref()?).ok());
         let mut rests = rests.peekable();
-        rests.peek().is_some() && rests.all(passes_skipped)
+        rests.peek().is_some() && rests.all(is_unsearched)
+    }
+
+    /// Returns whether a walk of a root looks only for a bundle directly in a folder, because of its name.
+    pub fn is_shallow(&self, root: usize, folder: &Path) -> bool {
+        has_skipped_name(folder)
+            && folder != self.roots[root].spec.path
+            && !self.links.contains_key(&(root, folder.into()))
     }
 
     /// Removes everything at and below a path.

@@ -19,8 +19,13 @@ use skills_base::files::{MAX_COMPONENTS, MAX_DEPTH, canonicalize};
 use skills_base::sync::MutexExt as _;
 use skills_skill::is_main_file;
 
-/// Folders that are always skipped: they contain versions, dependencies and build products.
-const SKIPPED: [&str; 3] = [".git", "node_modules", "target"];
+/// The folder of the versions of a repository, which is never read: it changes with every command of git, which puts no
+/// file of a commit into it.
+const VERSIONS: &str = ".git";
+
+/// Folders that are not searched: they contain versions, dependencies and build products. A bundle that is such a folder
+/// itself is found, because clients list it.
+const SKIPPED: [&str; 3] = [VERSIONS, "node_modules", "target"];
 
 /// Folders in which the system describes processes and devices: they contain no skills, and take longer to read than a
 /// disk.
@@ -67,12 +72,14 @@ const BATCH: usize = 64;
 
 /// Walks `start` in parallel and reports what it finds, in batches from several threads. `real` is `start` without
 /// links; `fences` are the real paths of all roots. `depth` is the depth of `start` below its root: nothing more than
-/// [`MAX_DEPTH`] levels below a root is scanned. Setting `stop` ends the walk early.
+/// [`MAX_DEPTH`] levels below a root is scanned. If `start` is shallow, only a bundle directly in it is found. Setting
+/// `stop` ends the walk early.
 pub(super) fn walk(
     start: &Path,
     real: &Path,
     fences: &[PathBuf],
     depth: usize,
+    is_shallow: bool,
     scan: &Scan<'_>,
     see: &(dyn Fn(Vec<WalkEntry>) + Sync),
 ) {
@@ -82,6 +89,7 @@ pub(super) fn walk(
         Queue { state: Mutex::new(State { folders: vec![top], ..State::default() }), grown: Condvar::new() };
     let base = Base {
         start,
+        is_shallow,
         real,
         fences,
         device: folder_state::reliable_device(start),
@@ -112,6 +120,7 @@ pub(super) fn walk(
 /// The start of a walk, and what is known about the folders below it.
 struct Base<'a> {
     start: &'a Path,
+    is_shallow: bool,
     real: &'a Path,
     fences: &'a [PathBuf],
     /// The device on which the state of a folder identifies its content.
@@ -203,6 +212,7 @@ fn read_folder(
         batch.add(WalkEntry::Folder(folder.to_owned(), None));
         return Ok(());
     };
+    let is_searched = !has_skipped_name(folder) || folder == base.start && !base.is_shallow;
     // Before it is read: a change meanwhile makes the state outdated.
     let (state, now) = (FolderState::of(folder, base.device), SystemTime::now());
     let unchanged = base.known.get(folder.as_os_str());
@@ -212,7 +222,9 @@ fn read_folder(
         if let Some((name, siblings)) = &unchanged.main {
             batch.add(bundle(&folder.join(name), base, *siblings));
         }
-        found.extend(unchanged.folders.iter().map(|name| Folder { path: folder.join(name), levels }));
+        // Those in a folder that is not searched are of another root.
+        let folders = unchanged.folders.iter().filter(|_| is_searched);
+        found.extend(folders.map(|name| Folder { path: folder.join(name), levels }));
         return Ok(());
     }
     let mut is_complete = true;
@@ -232,6 +244,10 @@ fn read_folder(
     let read = state.map(|state| ReadFolder { state, has_main: main.is_some() });
     batch.add(WalkEntry::Folder(folder.to_owned(), read));
     for (name, kind) in names {
+        let is_main = main.as_deref().is_some_and(|main| name == main);
+        if !is_main && (!is_searched || kind.is_dir() && name == VERSIONS) {
+            continue;
+        }
         let path = folder.join(&name);
         if kind.is_symlink() {
             if let Some(seen) = link(&path, base.fences) {
@@ -239,14 +255,11 @@ fn read_folder(
             }
             continue;
         }
-        if kind.is_dir() && is_skipped(name.to_str()) {
-            continue;
-        }
         // A folder with the name of a main file is not a bundle, which has to be reported.
-        if main.as_deref().is_some_and(|main| name == main) {
+        if is_main {
             batch.add(bundle(&path, base, siblings));
         }
-        if kind.is_dir() {
+        if kind.is_dir() && is_searched {
             found.push(Folder { path, levels });
         }
     }
@@ -308,6 +321,20 @@ pub(super) fn passes_skipped(rest: &Path) -> bool {
     rest.components().any(|part| is_skipped(part.as_os_str().to_str()))
 }
 
+/// Returns whether a walk reads the folder of a path below a root: only the direct entries of a skipped folder, and nothing
+/// that is too deep.
+pub(super) fn is_reached(rest: &Path) -> bool {
+    let mut parts = rest.iter();
+    let skipped = parts.find(|part| is_skipped(part.to_str()));
+    let is_read = skipped.is_none_or(|skipped| skipped != VERSIONS && parts.nth(1).is_none());
+    is_read && rest.iter().count() <= MAX_DEPTH
+}
+
+/// Returns whether the name of a folder is that of a skipped one.
+pub(super) fn has_skipped_name(folder: &Path) -> bool {
+    is_skipped(folder.file_name().and_then(OsStr::to_str))
+}
+
 fn is_skipped(name: Option<&str>) -> bool {
     name.is_some_and(|name| SKIPPED.contains(&name))
 }
@@ -356,7 +383,7 @@ mod tests {
         let name = |path: &Path| path.strip_prefix(root).unwrap_or(path).display().to_string();
         let (known, stop, parsed) = (KnownOutcomes::default(), AtomicBool::new(false), AtomicUsize::new(0));
         let scan = Scan { known: &known, folders, stop: &stop, threads: 2, parsed: &parsed };
-        walk(root, &real, std::slice::from_ref(&real), 0, &scan, &|seen| {
+        walk(root, &real, std::slice::from_ref(&real), 0, false, &scan, &|seen| {
             let lines = seen.into_iter().filter_map(|seen| match seen {
                 WalkEntry::Folder(..) => None,
                 WalkEntry::Bundle(path, ..) => Some(format!("bundle {}", name(&path))),
@@ -381,9 +408,14 @@ mod tests {
             "c/skill.md",
             "d/skill.yaml",
             "e/README.md",
+            ".git/SKILL.md",
             ".git/x/SKILL.md",
+            "node_modules/SKILL.md",
             "node_modules/y/SKILL.md",
+            "node_modules/target/SKILL.md",
             "target/z/SKILL.md",
+            "f/target/SKILL.md",
+            "f/target/scripts/SKILL.md",
         ] {
             write(dir.path(), path);
         }
@@ -394,6 +426,8 @@ mod tests {
             "a/inner/deep/SKILL.md",
             "c/skill.md",
             "d/skill.yaml",
+            "f/target/SKILL.md",
+            "node_modules/SKILL.md",
         ];
         assert_eq!(seen(dir.path()), expected.map(|path| format!("bundle {path}")));
     }
@@ -405,7 +439,7 @@ mod tests {
         let (stop, parsed, found) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
         let scan = Scan { known: &known, folders: &folders, stop: &stop, threads: 1, parsed: &parsed };
         let proc = Path::new("/proc");
-        walk(proc, proc, &[], 0, &scan, &|seen| {
+        walk(proc, proc, &[], 0, false, &scan, &|seen| {
             found.fetch_add(seen.len(), Ordering::Relaxed);
             stop.store(!seen.is_empty(), Ordering::Relaxed);
         });

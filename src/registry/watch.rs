@@ -61,7 +61,10 @@ impl Watch {
         let mut requested: HashMap<PathBuf, Key> = HashMap::new();
         self.live = tree.roots.iter().map(|root| !is_silent(&root.spec.path, mounts)).collect();
         let links = followed_links(tree);
-        for (root, path) in tree.folders.keys() {
+        // A folder with two paths is watched under the one through which it is searched.
+        let (shallow, searched): (Vec<&Key>, Vec<&Key>) =
+            tree.folders.keys().partition(|(root, path)| tree.is_shallow(*root, path));
+        for (root, path) in searched.into_iter().chain(shallow) {
             if self.live[*root] {
                 let real = real_path(tree, &links, *root, path);
                 requested.entry(real).or_insert_with(|| (*root, path.clone()));

@@ -132,11 +132,11 @@ fn undeclared(declared: &BTreeMap<String, Field>, values: &Map<String, Value>) -
     let mut problems: Vec<FieldProblem> = Vec::new();
     for name in names.by_ref().take(MAX_UNDECLARED) {
         let message = match nearest_name(name, declared.keys().map(String::as_str)) {
-            Some(known) => format!("not declared; did you mean {known}?"),
+            Some(known) => format!("not declared (did you mean {known}?)"),
             None if is_listed => "not declared".to_owned(),
             None => {
                 is_listed = true;
-                format!("not declared; {}", listed(declared))
+                format!("not declared ({})", listed(declared))
             }
         };
         problems.push(FieldProblem { field: name.clone(), message });
@@ -144,7 +144,7 @@ fn undeclared(declared: &BTreeMap<String, Field>, values: &Map<String, Value>) -
     if let Some(name) = names.next() {
         let message = match names.count() {
             0 => "not declared".to_owned(),
-            others => format!("not declared, like {others} more"),
+            others => format!("not declared (and {others} more)"),
         };
         problems.push(FieldProblem { field: name.clone(), message });
     }
@@ -161,7 +161,7 @@ fn listed(declared: &BTreeMap<String, Field>) -> String {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    format!("declared are {}{more}", names.join(", "))
+    format!("declared: {}{more}", names.join(", "))
 }
 
 fn is_of(requested: FieldType, value: &Value) -> bool {
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(
             problems,
             [
-                "fil: not declared; did you mean file?",
+                "fil: not declared (did you mean file?)",
                 "file: required (string), but missing",
                 "limit: expected an integer, 2.5 is a number",
                 "mode: \"medium\" is not one of \"fast\", \"slow\"",
@@ -285,13 +285,13 @@ mod tests {
         inputs["list"] = json!(vec!["x"; 10_000]);
         let problems = check(&fields, &inputs).unwrap_err();
         assert_eq!(problems.len(), MAX_UNDECLARED + 2);
-        assert!(problems[0].contains("declared are declared_field_00, "), "{}", problems[0]);
+        assert!(problems[0].contains("not declared (declared: declared_field_00, "), "{}", problems[0]);
         assert_eq!(problems[1], "zz00001: not declared");
-        assert_eq!(problems[MAX_UNDECLARED], "zz00020: not declared, like 9979 more");
+        assert_eq!(problems[MAX_UNDECLARED], "zz00020: not declared (and 9979 more)");
         assert!(problems[MAX_UNDECLARED + 1].ends_with("(and 9997 more elements)"));
         assert!(problems.iter().map(String::len).sum::<usize>() < 10_000);
         let few: Value = (0..3).map(|n| (format!("zz{n}"), json!(0))).collect();
-        assert_eq!(check(&json!({}), &few).unwrap_err()[0], "zz0: not declared; no fields are declared");
+        assert_eq!(check(&json!({}), &few).unwrap_err()[0], "zz0: not declared (no fields are declared)");
     }
 
     #[test]

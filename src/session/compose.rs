@@ -47,8 +47,8 @@ impl Instructions {
     /// Returns a description, with the setting.
     pub fn label(self) -> &'static str {
         match self {
-            Self::TopLevel => "instructions in the call (top-level)",
-            Self::ToolResult => "instructions in tool results (tool-result)",
+            Self::TopLevel => "skill bodies in the instructions (top-level)",
+            Self::ToolResult => "skill bodies in tool results (tool-result)",
         }
     }
 }
@@ -163,7 +163,9 @@ impl Composed {
 
     /// Returns the number of bytes of all parts of these kinds.
     pub fn bytes(&self, kinds: &[PartKind]) -> usize {
-        self.parts.iter().filter(|part| kinds.contains(&part.kind)).map(|part| part.end - part.start).sum()
+        let parts = self.parts.iter().filter(|part| kinds.contains(&part.kind));
+        // They may be those of a service.
+        parts.map(|part| part.end.saturating_sub(part.start)).fold(0, usize::saturating_add)
     }
 
     /// Appends the parts of another text.

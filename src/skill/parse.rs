@@ -285,17 +285,28 @@ fn read_yaml(source: &str, range: Range<usize>, notes: &mut Notes<'_>) -> Result
             };
             for quoted in &repaired.quoted {
                 let at = quoted.defect.start + base..quoted.defect.end + base;
-                let ends = quoted.colon && !slice(yaml_text, quoted.value.clone()).contains(": ");
+                let value = slice(yaml_text, quoted.value.clone());
+                let ends = quoted.colon && !value.contains(": ");
                 let (rule, why) = if ends {
-                    (&rules::UNQUOTED_COLON, "ends with a colon")
+                    (&rules::UNQUOTED_COLON, "ends with a colon".to_owned())
                 } else if quoted.colon {
-                    (&rules::UNQUOTED_COLON, "contains `: `")
+                    (&rules::UNQUOTED_COLON, "contains `: `".to_owned())
                 } else {
-                    (&rules::UNQUOTED_VALUE, "starts with a character that YAML reserves")
+                    (&rules::UNQUOTED_VALUE, special_start(value))
                 };
-                let message = format!("the unquoted value of `{}` {why}; it is read as a string", quoted.key);
+                let message = match quoted.unclosed {
+                    Some(collection) => {
+                        let name = collection.name();
+                        format!("the {name} of `{}` is not closed; the value is read as a string", quoted.key)
+                    }
+                    None => format!("the unquoted value of `{}` {why}; it is read as a string", quoted.key),
+                };
                 let finding = notes.add(rule, Some(&quoted.key), at, message);
                 finding.fixable = quoted.sure;
+                if let Some(collection) = quoted.unclosed {
+                    let (name, end) = (collection.name(), collection.end());
+                    finding.help = format!("Close the {name} with `{end}`.");
+                }
                 if ends {
                     finding.help = String::from(
                         "Put the value in quotes: Codex, Copilot and goose drop the skill, and Claude Code shows the first \
@@ -320,6 +331,16 @@ fn read_yaml(source: &str, range: Range<usize>, notes: &mut Notes<'_>) -> Result
             notes.add(&rules::NOT_A_MAPPING, None, at, "the frontmatter has no `key: value` lines");
             Err(())
         }
+    }
+}
+
+/// Describes the first character of a value that is not valid unquoted.
+fn special_start(value: &str) -> String {
+    match value.chars().next() {
+        Some('`') => "starts with a backtick, which YAML reserves".to_owned(),
+        Some('@') => "starts with `@`, which YAML reserves".to_owned(),
+        Some(first) => format!("starts with `{first}`, which has a special meaning in YAML"),
+        None => "is empty".to_owned(),
     }
 }
 

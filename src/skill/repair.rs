@@ -29,10 +29,46 @@ pub(super) struct QuotedValue {
     pub defect: Range<usize>,
     /// Whether the defect is a colon.
     pub colon: bool,
+    /// The list or mapping that it opens and does not close, if it is not a text.
+    pub unclosed: Option<Collection>,
     /// False if ` #` in it might have been meant as a comment, a key in it as a key, or its first character as YAML.
     pub sure: bool,
     /// The range of a key that seems to be in the value because of a missing line break.
     pub swallowed: Option<Range<usize>>,
+}
+
+/// A collection in brackets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Collection {
+    List,
+    Mapping,
+}
+
+impl Collection {
+    /// Returns the collection that a value opens and does not close.
+    fn unclosed(value: &str) -> Option<Self> {
+        let (this, open, close) = match value.chars().next()? {
+            '[' => (Self::List, '[', ']'),
+            '{' => (Self::Mapping, '{', '}'),
+            _ => return None,
+        };
+        (value.matches(open).count() > value.matches(close).count()).then_some(this)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::List => "list",
+            Self::Mapping => "mapping",
+        }
+    }
+
+    /// Returns the character that closes it.
+    pub fn end(self) -> char {
+        match self {
+            Self::List => ']',
+            Self::Mapping => '}',
+        }
+    }
 }
 
 impl Repaired {
@@ -255,8 +291,9 @@ fn quote(text: &str, block: &Block<'_>, around: &Surroundings<'_>) -> Option<Quo
     let is_structure =
         value.starts_with(['!', '&']) || value.starts_with(['[', '{', '*']) && !TEXTS.contains(&block.key);
     let sure = !value.contains(" #") && swallowed.is_none() && !is_structure;
+    let unclosed = if is_structure { Collection::unclosed(value) } else { None };
     let (key, value) = (block.key.to_owned(), block.value.clone());
-    Some(QuotedValue { key, value, defect, colon: !reserved, sure, swallowed })
+    Some(QuotedValue { key, value, defect, colon: !reserved, unclosed, sure, swallowed })
 }
 
 /// Inserts quotes: double quotes if nothing inside needs an escape, otherwise single quotes with `'` doubled.
@@ -327,6 +364,15 @@ mod tests {
     fn a_reserved_first_character_is_quoted() {
         assert_eq!(repaired("d: @Observable views\n"), "d: \"@Observable views\"\n");
         assert_eq!(repaired("argument-hint: [file] [mode]\n"), "argument-hint: \"[file] [mode]\"\n");
+    }
+
+    #[test]
+    fn an_unclosed_collection_is_distinguished_from_a_text() {
+        let unclosed = |text: &str| quote_values(text, |_| true).unwrap().quoted[0].unclosed;
+        assert_eq!(unclosed("allowed-tools: [Read, Grep\n"), Some(Collection::List));
+        assert_eq!(unclosed("tags: {a\n"), Some(Collection::Mapping));
+        assert_eq!(unclosed("tags: [a] and b\n"), None);
+        assert_eq!(unclosed("description: [draft Helps\n"), None, "a text");
     }
 
     #[test]

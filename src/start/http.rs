@@ -184,8 +184,7 @@ async fn shutdown_signal() {
 /// Collects the API keys of all sources.
 fn keys(cx: &Context, args: &ServeArgs) -> Result<ServiceKeys, Failure> {
     if args.api_key.is_some() {
-        cx.reporter()
-            .print_line(&format!("--api-key is visible in the process list; prefer {KEY} or --keys-file"));
+        cx.reporter().warn(&format!("--api-key is visible in the process list; prefer {KEY} or --keys-file"));
     }
     let key = args.api_key.clone().or_else(|| cx.env.get(KEY).map(str::to_owned));
     let file = args.key_file.as_ref().map(|path| cx.cwd.join(path));

@@ -129,7 +129,7 @@ impl Checks {
             let counted = core.runs(RunFilter { limit: 1, ..RunFilter::default() }).await;
             self.next_count = Instant::now() + COUNT_PAUSE * started.elapsed();
             let Ok(page) = counted else { continue };
-            let runs = page.counts.values().sum();
+            let runs = page.counts.values().copied().fold(0, u64::saturating_add);
             if self.runs.replace(runs).is_some_and(|before| runs < before) {
                 return Ok(());
             }

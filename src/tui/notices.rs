@@ -24,10 +24,19 @@ pub struct ErrorNotice {
     pub place: String,
 }
 
+/// A note on the screen.
+#[derive(Debug)]
+struct Note {
+    text: String,
+    since: Instant,
+    /// Whether it only concerns the pane that is shown.
+    of_pane: bool,
+}
+
 /// Notes and errors on screen.
 #[derive(Debug, Default)]
 pub struct Notices {
-    notes: VecDeque<(String, Instant)>,
+    notes: VecDeque<Note>,
     /// The note about a key without an action, while it is shown.
     hint: Option<String>,
     errors: VecDeque<ErrorNotice>,
@@ -35,27 +44,41 @@ pub struct Notices {
 
 impl Notices {
     pub fn note(&mut self, text: impl Into<String>, now: Instant) {
-        let text = safe_text::line(&text.into()).into_owned();
-        self.notes.retain(|(note, _)| *note != text);
-        self.notes.push_back((text, now));
+        self.push(&text.into(), now, false);
+    }
+
+    /// Shows a note about the pane that is shown, at most until [`Self::leave_pane`].
+    pub fn note_of_pane(&mut self, text: impl Into<String>, now: Instant) {
+        self.push(&text.into(), now, true);
+    }
+
+    fn push(&mut self, text: &str, since: Instant, of_pane: bool) {
+        let text = safe_text::line(text).into_owned();
+        self.notes.retain(|note| note.text != text);
+        self.notes.push_back(Note { text, since, of_pane });
         if self.notes.len() > MAX_NOTES {
             self.notes.pop_front();
         }
+    }
+
+    /// Removes the notes about the pane that was shown.
+    pub fn leave_pane(&mut self) {
+        self.notes.retain(|note| !note.of_pane);
     }
 
     /// Shows a hint in place of the previous one.
     pub fn hint(&mut self, text: impl Into<String>, now: Instant) {
         let text = safe_text::line(&text.into()).into_owned();
         if let Some(last) = self.hint.replace(text.clone()) {
-            self.notes.retain(|(note, _)| *note != last);
+            self.notes.retain(|note| note.text != last);
         }
-        self.note(text, now);
+        self.note_of_pane(text, now);
     }
 
     /// Shows an error until it is dismissed. An identical error is not added twice.
     pub fn error(&mut self, what: impl Into<String>, place: impl Into<String>) {
         let what = safe_text::line(&what.into()).into_owned();
-        let trouble = ErrorNotice { what, place: safe_text::block(&place.into()).into_owned() };
+        let trouble = ErrorNotice { what, place: safe_text::line(&place.into()).into_owned() };
         if !self.errors.contains(&trouble) {
             tracing::error!(detail = %trouble.place, "{}", trouble.what);
             self.errors.push_back(trouble);
@@ -65,7 +88,7 @@ impl Notices {
     /// Replaces the details of an error that is still shown.
     pub fn retell(&mut self, what: &str, place: impl Into<String>) {
         if let Some(trouble) = self.errors.iter_mut().find(|trouble| trouble.what == what) {
-            trouble.place = safe_text::block(&place.into()).into_owned();
+            trouble.place = safe_text::line(&place.into()).into_owned();
         }
     }
 
@@ -86,15 +109,15 @@ impl Notices {
     /// Removes expired notes. Returns whether the frame changes at this moment.
     pub fn expire(&mut self, now: Instant) -> bool {
         let before = self.notes.len();
-        self.notes.retain(|(_, since)| now < *since + FULL + FAINT);
-        before != self.notes.len() || self.notes.iter().any(|(_, since)| now >= *since + FULL)
+        self.notes.retain(|note| now < note.since + FULL + FAINT);
+        before != self.notes.len() || self.notes.iter().any(|note| now >= note.since + FULL)
     }
 
     /// Returns when the frame next changes without input.
     pub fn next_change(&self, now: Instant) -> Option<Instant> {
         self.notes
             .iter()
-            .flat_map(|(_, since)| [*since + FULL, *since + FULL + FAINT])
+            .flat_map(|note| [note.since + FULL, note.since + FULL + FAINT])
             .filter(|at| *at > now)
             .min()
     }
@@ -111,7 +134,7 @@ impl Notices {
             let band = Rect::new(area.right() - width, area.y, width, bottom - area.y);
             bottom -= self.draw_error(trouble, band, painter, dismiss_key);
         }
-        for (text, since) in self.notes.iter().rev().filter(|_| roomy(area)) {
+        for Note { text, since, .. } in self.notes.iter().rev().filter(|_| roomy(area)) {
             if bottom <= area.top() + 1 {
                 break;
             }
@@ -138,21 +161,16 @@ impl Notices {
         painter: &mut Painter<'_>,
         now: Instant,
     ) -> bool {
-        let newer = self.notes.iter().rev().filter(|(_, at)| *at > since);
+        let newer = self.notes.iter().rev().filter(|note| note.since > since);
         Self::draw_row(newer.collect(), row, painter, now)
     }
 
-    fn draw_row(
-        newest_first: Vec<&(String, Instant)>,
-        row: Rect,
-        painter: &mut Painter<'_>,
-        now: Instant,
-    ) -> bool {
-        let Some((_, newest)) = newest_first.first() else { return false };
-        let texts: Vec<&str> = newest_first.iter().map(|(text, _)| text.as_str()).collect();
+    fn draw_row(newest_first: Vec<&Note>, row: Rect, painter: &mut Painter<'_>, now: Instant) -> bool {
+        let Some(newest) = newest_first.first() else { return false };
+        let texts: Vec<&str> = newest_first.iter().map(|note| note.text.as_str()).collect();
         let text = texts.join(&format!(" {} ", painter.glyphs.dot));
         super::overlay::clear(row, painter);
-        let role = if now >= *newest + FULL { Role::Muted } else { Role::Text };
+        let role = if now >= newest.since + FULL { Role::Muted } else { Role::Text };
         let available = row.width.saturating_sub(2);
         painter.put(row.x + 1, row.y, &cut_end(&text, available, painter.glyphs.ellipsis), role, available);
         true
@@ -246,8 +264,20 @@ mod tests {
         notices.note("copied", start);
         notices.note("copied", start);
         ["w", "w", "x"].into_iter().for_each(|key| notices.hint(key, start));
-        let texts: Vec<&str> = notices.notes.iter().map(|(text, _)| text.as_str()).collect();
+        let texts: Vec<&str> = notices.notes.iter().map(|note| note.text.as_str()).collect();
         assert_eq!(texts, ["copied", "x"]);
+    }
+
+    #[test]
+    fn notes_about_a_pane_end_with_it() {
+        let start = Instant::now();
+        let mut notices = Notices::default();
+        notices.note("copied", start);
+        notices.note_of_pane("press x again", start);
+        notices.hint("w is not available", start);
+        notices.leave_pane();
+        let texts: Vec<&str> = notices.notes.iter().map(|note| note.text.as_str()).collect();
+        assert_eq!(texts, ["copied"]);
     }
 
     #[test]
@@ -256,9 +286,9 @@ mod tests {
         notices.note("gone\u{200d}", Instant::now());
         notices.error("no\u{2028}answer", "at\u{e0041}\nhost");
         let error = &notices.errors[0];
-        let texts = [&notices.notes[0].0, &error.what, &error.place];
+        let texts = [&notices.notes[0].text, &error.what, &error.place];
         assert!(!texts.iter().any(|text| text.contains(['\u{200d}', '\u{2028}', '\u{e0041}'])), "{texts:?}");
-        assert!(error.place.ends_with("\nhost"), "{}", error.place);
+        assert!(error.place.ends_with(" host"), "{}", error.place);
     }
 
     #[test]

@@ -423,6 +423,8 @@ pub trait Pane {
         Vec::new()
     }
     fn message(&mut self, message: &Message) -> Vec<Effect>;
+    /// Handles that another pane is shown: notes about this one disappear.
+    fn leave(&mut self) {}
     fn draw(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>);
     /// Takes the effects that load what the last drawn frame lacked: texts at this width, tokens of the visible rows.
     /// Called after every draw.

@@ -116,6 +116,22 @@ fn script_in_the_bundle_makes_a_skill_a_tool() {
 }
 
 #[test]
+fn bundle_in_a_skipped_folder_is_updated() {
+    let world = World::new();
+    world.skill("root/a", "One");
+    world.skill("root/node_modules/b", "Not searched");
+    let registry = watched(world.settings(&["root"]));
+    assert_eq!(ids(&registry.snapshot()), ["a"]);
+    world.skill("root/node_modules", "Two");
+    let kind = |now: &Catalog| now.by_id("node_modules").map(|skill| skill.kind.value.to_string());
+    until(&registry, "it came", |now| ids(now) == ["a", "node_modules"]);
+    world.write("root/node_modules/scripts/run.sh", "#!/bin/sh\n");
+    until(&registry, "it became a tool", |now| kind(now).as_deref() == Some("tool"));
+    fs::remove_file(world.path("root/node_modules/SKILL.md")).unwrap();
+    until(&registry, "it went", |now| ids(now) == ["a"]);
+}
+
+#[test]
 fn changes_without_file_events_are_polled() {
     let world = World::new();
     world.skill("root/a", "Before");
@@ -162,7 +178,8 @@ enum Deed {
     Move(usize, usize),
 }
 
-const PLACES: [&str; 6] = ["one/a", "one/g/a", "one/g/b", "two/a", "two/b", "two/b/inner/c"];
+const PLACES: [&str; 8] =
+    ["one/a", "one/g/a", "one/g/b", "one/target", "one/target/d", "two/a", "two/b", "two/b/inner/c"];
 
 fn deeds() -> impl Strategy<Value = Vec<Deed>> {
     let place = 0..PLACES.len();

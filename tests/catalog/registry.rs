@@ -156,6 +156,41 @@ fn links_inside_the_roots_are_aliases_and_others_rejected() {
     );
 }
 
+#[test]
+fn bundles_in_skipped_folders_are_found() {
+    let world = World::new();
+    for folder in ["root/a", "root/target/b", "root/g/node_modules", "root/.git"] {
+        world.skill(folder, "One");
+    }
+    let find = |roots: &[&str]| {
+        let mut settings = world.settings(roots);
+        settings.cache = true;
+        scan(settings)
+    };
+    // What has just been written is not cached.
+    std::thread::sleep(Duration::from_millis(2_100));
+    assert_eq!(ids(&find(&["root"])), ["a", "node_modules"]);
+    assert_eq!(ids(&find(&["root", "root/target"])), ["a", "node_modules", "b"]);
+    world.skill("root/target", "Two");
+    assert_eq!(ids(&find(&["root"])), ["a", "node_modules", "target"]);
+    let both = find(&["root", "root/target"]);
+    assert_eq!(ids(&both), ["a", "node_modules", "target", "b"]);
+    assert!(both.shadowed.is_empty(), "{:?}", both.shadowed);
+}
+
+#[cfg(unix)]
+#[test]
+fn link_to_a_folder_that_is_too_deep_is_followed() {
+    let world = World::new();
+    let deep = format!("root/{}", ["d"; 70].join("/"));
+    world.skill(&format!("{deep}/a"), "One");
+    assert!(ids(&world.scan(&["root"])).is_empty());
+    std::os::unix::fs::symlink(world.path(&deep), world.path("root/near")).unwrap();
+    let found = world.scan(&["root"]);
+    assert_eq!(ids(&found), ["a"]);
+    assert_eq!(found.entries[0].skill.location, world.path("root/near/a/SKILL.md"));
+}
+
 #[cfg(unix)]
 #[test]
 fn many_links_to_a_folder_with_many_skills_are_not_multiplied() {

@@ -214,6 +214,17 @@ fn hidden_text_in_every_text_file_of_a_bundle_is_found() {
 }
 
 #[test]
+fn skill_with_the_name_of_a_skipped_folder_is_checked() {
+    let home = Home::empty();
+    for folder in ["target", "g/node_modules", "target/x"] {
+        home.file(&format!("{folder}/SKILL.md"), "---\nname: a\n---\n");
+    }
+    let answer = home.run(&["lint", home.skills().to_str().unwrap(), "--format", "json"]);
+    let report = answer.json();
+    assert_eq!((answer.code, report["skills"].as_u64()), (1, Some(2)), "{report}");
+}
+
+#[test]
 fn only_findings_outside_the_baseline_fail() {
     let home = Home::empty();
     home.file("notes/SKILL.md", TWO_LINKS);

@@ -630,7 +630,7 @@ fn session_names_its_composition_and_counts_bodies() {
     let home = Home::with_skills();
     let id = session(&home);
     let shown = home.run(&["session", "show", &id]).stdout;
-    assert!(shown.contains("instructions in the call (top-level)"), "{shown}");
+    assert!(shown.contains("skill bodies in the instructions (top-level)"), "{shown}");
     assert!(!shown.contains("locations") && !shown.contains("older"), "nothing else is set: {shown}");
     let set = ["--instructions", "tool-result", "--form", "bullets", "--no-locations", "--compat"];
     home.run(&["session", "load", &id, "csv-tools"]);
@@ -640,7 +640,7 @@ fn session_names_its_composition_and_counts_bodies() {
     home.run(&["session", "load", &id, "pdf-tables"]);
     let shown = home.run(&["session", "show", &id]).stdout;
     for diff in [
-        "instructions in tool results (tool-result)",
+        "skill bodies in tool results (tool-result)",
         "catalog format bullets",
         "no locations",
         "with old tool names",
@@ -653,10 +653,10 @@ fn session_names_its_composition_and_counts_bodies() {
     let row = |text: &str, level: &str| text.lines().find(|line| line.contains(level)).unwrap().to_owned();
     assert!(!row(&shown, "L2 bodies").contains(" 0 tok"), "{shown}");
     let composed = home.run(&["session", "compose", &id]);
-    assert!(composed.stderr.contains("instructions in tool results"), "{}", composed.stderr);
+    assert!(composed.stderr.contains("skill bodies in tool results"), "{}", composed.stderr);
     assert!(composed.stderr.contains("pdf-tables") && composed.stderr.contains("entry 2"));
     let sizes = home.run(&["session", "compose", &id, "--sizes"]).stdout;
-    assert!(sizes.contains("instructions in tool results"), "{sizes}");
+    assert!(sizes.contains("skill bodies in tool results"), "{sizes}");
     let view = home.json(&["session", "compose", &id]);
     assert_eq!(
         (&view["instructions"], &view["given"][0]["skill"]),

@@ -514,7 +514,8 @@ fn invalid_message_does_not_end_the_server() {
     for wrong in ["{", "[1, 2]", "null", r#"{"jsonrpc":"2.0","id":7}"#, "\u{0}", long.as_str()] {
         lines.send(wrong);
     }
-    assert_eq!(lines.ask(2, "no/such/method", &json!({}))["error"]["code"], -32601);
+    let unknown = lines.ask(2, "no/such/method", &json!({}));
+    assert_eq!(unknown["error"], json!({ "code": -32601, "message": "method `no/such/method` not found" }));
     assert_eq!(lines.ask(3, "tools/call", &json!({ "name": "skill.lst" }))["error"]["code"], -32602);
     assert!(lines.ask(4, "tools/call", &json!({ "arguments": 3 }))["error"]["code"].is_i64());
     let found = lines.ask(5, "tools/call", &json!({ "name": "skill.list", "arguments": { "query": "pdf" } }));

@@ -269,8 +269,12 @@ fn a_key_without_an_action_shows_a_hint() {
     assert!(last_row(&harness).contains("w is not available"), "{}", last_row(&harness));
     harness.pass(Duration::from_secs(10));
     assert!(!harness.screen().contains("is not available"));
-    harness.press("2").type_text("w");
-    assert!(!harness.screen().contains("does nothing"), "a text field takes letters");
+    harness.press("w");
+    assert!(harness.screen().contains("is not available in Browse"), "{}", harness.screen());
+    harness.press("2");
+    assert!(!harness.screen().contains("is not available"), "it concerns the pane that is left");
+    harness.type_text("w");
+    assert!(!harness.screen().contains("is not available"), "a text field takes letters");
 }
 
 #[test]

@@ -238,6 +238,26 @@ fn button_is_enabled_only_if_all_checks_pass() {
 }
 
 #[test]
+fn failed_check_is_reported_before_the_missing_reference() {
+    let mut fixture = fixture(120, 36);
+    let mut failing = preview(EffectMode::ReadOnly, &["changes nothing"]);
+    failing.checks[0] = AttachCheckResult {
+        check: AttachCheck::Exists,
+        passed: Some(false),
+        note: "its contract is broken".to_owned(),
+    };
+    fixture.core.runs.book().preview = Some(failing);
+    fixture.harness.press("down tab tab").wait_for("its contract is broken");
+    let screen = fixture.harness.screen();
+    assert!(!screen.contains("enter a reference"), "a reference would not help: {screen}");
+    assert_eq!(
+        screen.matches("its contract is broken").count(),
+        2,
+        "at the check and at the button: {screen}"
+    );
+}
+
+#[test]
 fn references_complete_by_fuzzy_letters_arrows_and_the_ghost() {
     let mut fixture = fixture(120, 36);
     fixture.harness.press("down tab tab").type_text("kdexp");

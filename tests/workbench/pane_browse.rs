@@ -11,14 +11,14 @@ use skills_api::{
 };
 use skills_registry::{Catalog, Change, Entry};
 use skills_session::{BudgetedCatalog, Fill, ListedEntry, Truncation, Unit};
-use skills_skill::{Role, SkillId};
+use skills_skill::{Role, Severity, SkillId};
 use skills_tui::action::Action;
 use skills_tui::pane::{Effect, Message, Pane, PaneId, PickerKind, Target};
 use skills_tui::panes::browse::Browse;
 use skills_tui::run_requests::{RunRequest, RunResponse};
 use skills_tui::session_requests::{SessionRequest, SessionResponse};
 use skills_tui::widgets::render::render;
-use support::catalogs::{catalog, detail, levels, skill};
+use support::catalogs::{catalog, detail, finding, levels, skill};
 use support::run_samples::contract_view;
 use support::screen::{Screen, find, text};
 
@@ -144,6 +144,27 @@ fn every_sub_tab_shows_its_content() {
             act(&mut pane, Action::Bottom);
         }
         insta::assert_snapshot!(format!("browse-{name}-120x36"), screen_text(&mut pane, &mut screen));
+    }
+}
+
+#[test]
+fn field_of_a_finding_is_shown_completely_or_not() {
+    let long = finding(Severity::Info, "description-over-220", "description", 3, "it is long", "shorten it");
+    let skill = Arc::new(skill("long-one", Role::Procedure, "Reads.", vec![long]));
+    let catalog =
+        Catalog { roots: catalog().roots, entries: vec![Entry { skill, root: 0 }], ..Catalog::default() };
+    let mut pane = Browse::new();
+    let effects = pane.message(&Message::Catalog(Arc::new(catalog)));
+    serve(&mut pane, effects);
+    let effects = pane.message(&Message::Visit(Target::Skill(SkillId::new("long-one"))));
+    serve(&mut pane, effects);
+    act(&mut pane, Action::PreviousTab);
+    for width in [80, 120] {
+        let screen = screen_text(&mut pane, &mut Screen::new(width, 24));
+        let line = screen.lines().find(|line| line.contains("description-over-220")).unwrap();
+        let (_, after) = line.split_once("description-over-220").unwrap();
+        assert!(!after.contains("desc") || after.contains("description"), "{screen}");
+        assert_eq!(after.contains("description"), width == 120, "{screen}");
     }
 }
 

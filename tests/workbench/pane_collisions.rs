@@ -196,6 +196,21 @@ fn rivals_are_a_tab_and_open_their_pair() {
 }
 
 #[test]
+fn sentence_about_no_rivals_is_wrapped() {
+    let core = Core::new();
+    let mut screen = Screen::new(80, 24);
+    let mut pane = core.browse();
+    core.screen_text(&mut pane, &mut screen);
+    let effects =
+        pane.message(&Message::Visit(skills_tui::pane::Target::Skill(SkillId::new("trip-planner"))));
+    core.serve(&mut pane, effects);
+    core.act(&mut pane, Action::PreviousTab);
+    core.act(&mut pane, Action::PreviousTab);
+    let drawn = core.screen_text(&mut pane, &mut screen);
+    assert!(drawn.contains("no rivals:") && drawn.contains("meaning"), "{drawn}");
+}
+
+#[test]
 fn cluster_is_opened_and_closed() {
     let core = Core::new();
     let mut screen = Screen::new(120, 36);

@@ -76,6 +76,18 @@ fn a_table_takes_only_the_rows_that_it_needs() {
 }
 
 #[test]
+fn an_ellipsis_follows_values_if_more_exist_than_fit() {
+    let region = |number: u32| format!("region-number-{number}");
+    let all = (1..=6).map(|n| run(n, RunState::Completed, &format!("Deploy {n}"), &region(n)));
+    let client = core(all.collect());
+    let mut harness = opened(&client, 80, 24);
+    harness.press("/").type_text("state:completed").press("enter").wait_for("region-number-1 1");
+    let screen = harness.screen();
+    let line = screen.lines().find(|line| line.contains("input.region")).unwrap();
+    assert!(line.contains("region-number-2 1 …") && !line.contains("region-number-3"), "{line}");
+}
+
+#[test]
 fn values_of_one_field_are_selected_as_alternatives() {
     let client = core(runs());
     let mut harness = opened(&client, 120, 36);

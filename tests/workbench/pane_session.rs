@@ -420,7 +420,7 @@ fn body_placement_is_shown_and_result_bodies_readable() {
     for (width, height) in [(120, 40), (80, 24)] {
         let mut bench = bench(width, height);
         let screen = &mut bench.screen;
-        screen.wait_for("instructions in the call (top-level)");
+        screen.wait_for("skill bodies in the instructions (top-level)");
         let elsewhere = tokio::runtime::Runtime::new().unwrap();
         elsewhere.block_on(async {
             let id = bench.core.sessions(1).await.unwrap()[0].session_id.clone();
@@ -433,7 +433,7 @@ fn body_placement_is_shown_and_result_bodies_readable() {
         // The list to choose from is that of the catalog.
         screen.wait_for("21 skills");
         screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
-        screen.wait_for("instructions in tool results (tool-result)");
+        screen.wait_for("skill bodies in tool results (tool-result)");
         let expected = screen.wait_until("counted", |text| {
             let row = text.lines().find(|line| line.contains("1 csv-profile")).unwrap_or_default();
             !row.contains('~') && !text.contains("composing")

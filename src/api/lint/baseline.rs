@@ -111,11 +111,18 @@ fn key(found: &LintFinding, folder: &Path) -> Key {
     (relative(&found.path(), folder), found.finding.code.clone(), message)
 }
 
-/// Returns what of a message identifies its finding. Of commands, hooks and tools every character counts: another address
-/// is another command.
+/// Returns what of a message identifies its finding. Of commands, hooks, tools and hidden text every character counts:
+/// another address is another command.
 fn identity(code: &str, message: &str, folder: &Path) -> String {
-    let executed = [&rules::COMMAND_EXPANSION, &rules::HOOKS, &rules::GRANTS_SHELL, &rules::GRANTS_TOOLS];
-    if executed.iter().any(|rule| rule.code == code) { message.to_owned() } else { portable(message, folder) }
+    let exact = [
+        &rules::COMMAND_EXPANSION,
+        &rules::HOOKS,
+        &rules::GRANTS_SHELL,
+        &rules::GRANTS_TOOLS,
+        &rules::HIDDEN_CHARACTERS,
+        &rules::SMUGGLED_TEXT,
+    ];
+    if exact.iter().any(|rule| rule.code == code) { message.to_owned() } else { portable(message, folder) }
 }
 
 /// Returns a message without numbers, and with paths relative to the folder: messages may name other files. A message
@@ -269,6 +276,27 @@ mod tests {
             now.findings.iter().map(|found| found.finding.code.as_str()).collect::<Vec<_>>(),
             ["broken-link"]
         );
+    }
+
+    #[test]
+    fn other_hidden_text_is_not_in_the_baseline() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = |zero_width: &str, selectors: &str| format!("a{zero_width}b 1{selectors}\n");
+        let (two, four) = ("\u{200b}".repeat(2), "\u{fe0f}".repeat(4));
+        let before = collection(dir.path(), &text(&two, &four));
+        let baseline = LintBaseline::of(&before, dir.path());
+        let (longer, more) = (two.repeat(256), four.repeat(16));
+        for (zero_width, selectors, expected) in [
+            (two.as_str(), four.as_str(), ""),
+            (longer.as_str(), four.as_str(), "hidden-characters"),
+            (two.as_str(), more.as_str(), "smuggled-text"),
+            ("\u{200b}\u{2060}", "\u{fe0f}\u{fe0f}\u{fe0f}\u{fe01}", "hidden-characters smuggled-text"),
+        ] {
+            let mut now = collection(dir.path(), &text(zero_width, selectors));
+            baseline.apply(&mut now, dir.path());
+            let found: Vec<_> = now.findings.iter().map(|found| found.finding.code.as_str()).collect();
+            assert_eq!(found.join(" "), expected);
+        }
     }
 
     #[test]

@@ -631,6 +631,10 @@ impl Evaluator {
             if new.has_body { skills_skill::index_text(result) } else { skills_skill::IndexText::default() };
         let document = Document { digest: None, ..Document::from_skill(&new, Some(text)) };
         let (draft, cases) = (router.with_document(document), golden.cases());
+        // No query can find it, neither before nor after the change.
+        if [router, &draft].iter().all(|one| one.not_ranked(&skill.id).is_some()) {
+            return Ok(None);
+        }
         let before = self.golden.outcomes(router, cases)?;
         let after = discovery::outcomes(&draft, cases, EvalOptions::default()).map_err(invalid)?;
         Ok(Some(discovery::compare(cases, &before, &after)))

@@ -491,7 +491,7 @@ arguments! {
         /// scope `decide`. Nothing else is run.
         #[serde(default, skip_serializing_if = "Option::is_none")] // services of earlier versions reject it
         inputs_digest: Option<String>,
-        /// Deprecated: it confirms nothing any longer; `inputs_digest` does.
+        /// Deprecated: it has no effect; `inputs_digest` confirms the inputs.
         #[serde(default)]
         #[schemars(extend("deprecated" = true))]
         approved: bool,

@@ -9,8 +9,8 @@ pub enum DiffError {
     /// Not a unified diff.
     #[error("not a unified diff: {0}")]
     Syntax(String),
-    /// The diff has no hunk.
-    #[error("the diff has no hunk (`@@ -1,3 +1,3 @@`)")]
+    /// The diff has no hunks.
+    #[error("the diff has no hunks (`@@ -1,3 +1,3 @@`)")]
     Empty,
     /// Text after the hunks, which may be a second file.
     #[error("line {0} of the diff is not part of a hunk; a diff may change one file only")]

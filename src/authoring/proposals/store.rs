@@ -111,7 +111,7 @@ pub enum ProposalError {
 
 fn past(state: ProposalState) -> &'static str {
     match state {
-        ProposalState::Waiting => "waiting",
+        ProposalState::Waiting => "waiting for approval",
         ProposalState::Approved => "approved",
         ProposalState::Denied => "denied",
         ProposalState::RolledBack => "rolled back",

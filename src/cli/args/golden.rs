@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::value_parsers::expected_skill;
+use super::value_parsers::{expected_skill, integer_from};
 
 /// `skills golden`
 #[derive(Debug, Args)]
@@ -161,6 +161,6 @@ pub struct BisectArgs {
     #[arg(long, value_name = "GIT-REF", default_value = "HEAD")]
     pub from: String,
     /// Maximum number of commits.
-    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = integer_from(0_usize))]
     pub max_commits: usize,
 }

@@ -3,6 +3,7 @@
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 
+use super::value_parsers::integer;
 use skills_authoring::governance::QualityState;
 
 /// The quality states, lowest first.
@@ -65,6 +66,6 @@ pub struct AuditShowArgs {
     #[arg(long, value_name = "NAME")]
     pub by: Option<String>,
     /// Maximum number of entries.
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = integer(1, u16::MAX))]
     pub limit: u16,
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
 
-use super::value_parsers::{InputFileArg, Pair, pair, parse_file_arg, parse_name, span};
+use super::value_parsers::{InputFileArg, Pair, checkpoint, integer, pair, parse_file_arg, parse_name, span};
 use skills_config::RunColumn;
 use skills_model::{Choice, Expiry, RunState};
 use skills_skill::AttachTarget;
@@ -92,7 +92,7 @@ pub struct TraceArgs {
 /// `skills attach`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "References: RUN (run, or task if open), RUN/STEP (output), session:ID (transcript), \
+    after_help = "References: RUN (type run; type task while the run is open), RUN/STEP (output), session:ID (transcript), \
         artifact:DIGEST, skill:ID/RELATIVE/PATH or a file (artifact), task:ID (task)."
 )]
 pub struct AttachArgs {
@@ -216,7 +216,7 @@ pub struct RunsListArgs {
     pub r#where: Option<String>,
     /// Maximum number of entries.
     #[arg(long, value_name = "N", default_value_t = 30, conflicts_with = "all",
-        value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        value_parser = integer(1_u32, 10_000))]
     pub limit: u32,
     /// Show all runs.
     #[arg(long)]
@@ -238,7 +238,7 @@ pub struct RunsShowArgs {
     #[arg(long)]
     pub events: bool,
     /// Print the state at this checkpoint and the changes of its step.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = checkpoint)]
     pub checkpoint: Option<u64>,
 }
 
@@ -313,7 +313,7 @@ pub struct ResumeArgs {
     #[command(flatten)]
     pub bulk: BulkArgs,
     /// Resume from this checkpoint; later steps run again [default: the last].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = checkpoint)]
     pub checkpoint: Option<u64>,
     /// Resume even though the skill changed since the launch; the contract of the launch is used.
     #[arg(long = "allow-changed-skill", alias = "despite-change")]
@@ -369,7 +369,7 @@ pub struct BulkArgs {
 #[derive(Debug, Args)]
 pub struct RunsBoardArgs {
     /// Number of past hours to include.
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=336))]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = integer(1_u32, 336))]
     pub hours: u32,
 }
 
@@ -432,7 +432,7 @@ pub struct BranchArgs {
     /// Id of the run, or a unique prefix or suffix of it.
     pub run: String,
     /// Checkpoint to start from [default: the last].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = checkpoint)]
     pub checkpoint: Option<u64>,
     #[command(flatten)]
     pub onward: WaitArgs,

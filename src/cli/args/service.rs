@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::value_parsers::{integer, integer_from, port};
 use skills_api::Origin;
 use skills_api::operations::Scope;
 
@@ -17,7 +18,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
     pub host: String,
     /// Port; 0 uses a free port and prints it.
-    #[arg(long, value_name = "PORT", default_value_t = 8080, value_parser = super::value_parsers::port)]
+    #[arg(long, value_name = "PORT", default_value_t = 8080, value_parser = port)]
     pub port: u16,
     /// API key with all scopes. It is visible in the process list; prefer `SKILLS_API_KEY` or --keys-file.
     #[arg(long, value_name = "KEY")]
@@ -26,11 +27,11 @@ pub struct ServeArgs {
     #[arg(long = "keys-file", alias = "key-file", value_name = "FILE")]
     pub key_file: Option<PathBuf>,
     /// Maximum number of requests per window and key, or per address without a key [default: unlimited].
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "COUNT", value_parser = integer_from(1_u64))]
     pub rate_limit_requests: Option<u64>,
     /// Length of the rate limit window in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60,
-        value_parser = clap::value_parser!(u64).range(1..=86_400))]
+        value_parser = integer(1_u64, 86_400))]
     pub rate_limit_window_seconds: u64,
     /// Allow cross-origin requests from this origin, e.g. `https://docs.example` (repeatable) [default:
     /// none].
@@ -38,20 +39,20 @@ pub struct ServeArgs {
     pub cors: Vec<Origin>,
     /// Maximum number of connections. At the limit, a new connection replaces another one, or waits.
     #[arg(long, value_name = "COUNT", default_value_t = 4096,
-        value_parser = clap::value_parser!(u32).range(1..=100_000))]
+        value_parser = integer(1_u32, 100_000))]
     pub max_connections: u32,
     /// Maximum number of connections from one address (IPv6: from its /64 network). At the limit, a new connection
     /// replaces another connection from that address, or is closed [default: half of --max-connections].
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "COUNT", value_parser = integer(1_u32, 100_000))]
     pub max_connections_per_address: Option<u32>,
     /// Maximum number of MCP sessions over HTTP. At the limit, a new session replaces one without a handshake,
     /// or an idle one.
     #[arg(long, value_name = "COUNT", default_value_t = 1024,
-        value_parser = clap::value_parser!(u32).range(1..=100_000))]
+        value_parser = integer(1_u32, 100_000))]
     pub max_mcp_sessions: u32,
     /// Maximum number of MCP sessions over HTTP per key, or of all callers if authentication is disabled.
     #[arg(long, value_name = "COUNT", default_value_t = 256,
-        value_parser = clap::value_parser!(u32).range(1..=100_000))]
+        value_parser = integer(1_u32, 100_000))]
     pub max_mcp_sessions_per_key: u32,
     /// Allow a non-loopback address without authentication.
     #[arg(long)]

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 use skills_session::{Api, Form, Instructions, MessageRole};
 
-use super::value_parsers::{InputFileArg, parse_file_arg, parse_name};
+use super::value_parsers::{InputFileArg, integer_from, parse_file_arg, parse_name};
 
 const CATALOG_FORMATS: [&str; 2] = ["xml", "bullets"];
 const INSTRUCTION_PLACEMENTS: [&str; 2] = ["top-level", "tool-result"];
@@ -59,7 +59,7 @@ pub struct SettingsArgs {
     #[arg(long, value_name = "AGENT")]
     pub agent: Option<String>,
     /// Maximum number of active skills.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = integer_from(0_usize))]
     pub cap: Option<usize>,
     /// Format of the catalog.
     #[arg(long, value_parser = parse_name::<Form>(&CATALOG_FORMATS))]
@@ -74,7 +74,7 @@ pub struct SettingsArgs {
     #[arg(long)]
     pub locations: bool,
     /// Context window of the model in tokens.
-    #[arg(long, value_name = "TOKENS")]
+    #[arg(long, value_name = "TOKENS", value_parser = integer_from(0_u32))]
     pub window: Option<u32>,
     /// Also offer the old tool names.
     #[arg(long, conflicts_with = "no_compat")]
@@ -100,7 +100,7 @@ pub enum SessionAction {
     /// List sessions, most recently changed first.
     List {
         /// Maximum number of entries.
-        #[arg(long, value_name = "N", default_value_t = 20)]
+        #[arg(long, value_name = "N", default_value_t = 20, value_parser = integer_from(0_usize))]
         limit: usize,
     },
     /// Show a session: active skills, sizes by level, transcript.
@@ -148,10 +148,10 @@ pub enum SessionAction {
         #[arg(long)]
         skill: Option<String>,
         /// Offset of the first byte.
-        #[arg(long, value_name = "BYTE", default_value_t = 0)]
+        #[arg(long, value_name = "BYTE", default_value_t = 0, value_parser = integer_from(0_u64))]
         offset: u64,
         /// Maximum number of bytes.
-        #[arg(long, value_name = "BYTES")]
+        #[arg(long, value_name = "BYTES", value_parser = integer_from(0_u64))]
         length: Option<u64>,
     },
     /// Run a script of a loaded skill in the sandbox, after confirmation.
@@ -234,7 +234,7 @@ pub struct BudgetArgs {
     #[arg(long, value_name = "CLIENT")]
     pub client: Option<String>,
     /// Context window of the model in tokens.
-    #[arg(long, value_name = "TOKENS")]
+    #[arg(long, value_name = "TOKENS", value_parser = integer_from(0_u32))]
     pub window: Option<u32>,
     /// Show every entry, not only truncated ones.
     #[arg(long)]
@@ -260,7 +260,7 @@ pub struct BudgetFitArgs {
     #[arg(long = "client", value_name = "CLIENTS", value_delimiter = ',', required = true)]
     pub clients: Vec<String>,
     /// Context window of the model in tokens.
-    #[arg(long, value_name = "TOKENS")]
+    #[arg(long, value_name = "TOKENS", value_parser = integer_from(0_u32))]
     pub window: Option<u32>,
     /// Write the descriptions into their files, and the levels into the clients' settings files. If a skill's file
     /// cannot be written, its description is proposed instead.

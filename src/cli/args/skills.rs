@@ -24,7 +24,8 @@ pub struct DiscoverArgs {
     #[arg(long)]
     pub explain: bool,
     /// Number of results to explain with --explain.
-    #[arg(long, value_name = "N", default_value_t = 3, requires = "explain")]
+    #[arg(long, value_name = "N", default_value_t = 3, requires = "explain",
+        value_parser = super::value_parsers::integer_from(0_usize))]
     pub top: usize,
     /// Explain this skill, regardless of its rank.
     #[arg(long, value_name = "SKILL")]
@@ -250,7 +251,7 @@ pub struct CollisionsArgs {
 /// `skills lint`
 #[derive(Debug, Args)]
 #[command(after_help = "Exits with 1 if there are errors; --deny selects other findings.\n\n\
-    A comment ignores a rule for its line and the next, or for the complete file; the reason is required:\n  \
+    A comment suppresses a rule for its line and the next, or for the complete file; the reason is required:\n  \
     <!-- skills-lint: ignore broken-link: created at install time -->\n  \
     <!-- skills-lint: ignore-file body-many-lines: a generated table -->\n\
     In frontmatter and skill.yaml, use `# skills-lint: …`.")]

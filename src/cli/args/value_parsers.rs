@@ -2,7 +2,9 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use skills_config::RunColumn;
+use std::fmt::Display;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -51,6 +53,33 @@ pub(super) fn expected_skill(text: &str) -> Result<String, String> {
 /// Parses the number of a port; 0 is a free one.
 pub(super) fn port(text: &str) -> Result<u16, String> {
     text.parse::<u16>().map_err(|_| "expected an integer from 0 to 65535".to_owned())
+}
+
+/// Returns a parser of an integer from `min` to `max`.
+pub(super) fn integer<T>(min: T, max: T) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static
+where
+    T: FromStr + PartialOrd + Display + Clone + Send + Sync + 'static,
+{
+    move |text: &str| {
+        let number = text.parse::<T>().ok().filter(|number| *number >= min && *number <= max);
+        number.ok_or_else(|| format!("expected an integer from {min} to {max}"))
+    }
+}
+
+/// Returns a parser of an integer from `min`.
+pub(super) fn integer_from<T>(min: T) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static
+where
+    T: FromStr + PartialOrd + Display + Clone + Send + Sync + 'static,
+{
+    move |text: &str| {
+        let number = text.parse::<T>().ok().filter(|number| *number >= min);
+        number.ok_or_else(|| format!("expected an integer of at least {min}"))
+    }
+}
+
+/// Parses the number of a checkpoint.
+pub(super) fn checkpoint(text: &str) -> Result<u64, String> {
+    text.parse::<u64>().map_err(|_| "expected the number of a checkpoint".to_owned())
 }
 
 /// Parses a number from 0 to 1.
@@ -129,6 +158,19 @@ mod tests {
         for wrong in ["5", "-0.1", "NaN", "x"] {
             assert!(fraction(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn invalid_integers_are_answered_with_their_range() {
+        let ranged = integer(1_u32, 100_000);
+        assert_eq!((ranged("1"), ranged("100000")), (Ok(1), Ok(100_000)));
+        for wrong in ["0", "100001", "-1", "x", "99999999999999999999"] {
+            assert_eq!(ranged(wrong), Err("expected an integer from 1 to 100000".to_owned()), "{wrong}");
+            let open = integer_from(1_u64)(if wrong == "100001" { "" } else { wrong });
+            assert_eq!(open, Err("expected an integer of at least 1".to_owned()), "{wrong}");
+        }
+        assert_eq!((checkpoint("0"), checkpoint("12")), (Ok(0), Ok(12)));
+        assert_eq!(checkpoint("c2"), Err("expected the number of a checkpoint".to_owned()));
     }
 
     #[test]

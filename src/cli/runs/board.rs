@@ -73,7 +73,8 @@ fn sparkline(slices: &[u32], cells: usize, unicode: bool) -> String {
         ['1', '2', '3', '4', '5', '6', '7']
     };
     let per_cell = slices.len().div_ceil(cells.max(1)).max(1);
-    let sums: Vec<u32> = slices.chunks(per_cell).map(|chunk| chunk.iter().sum()).collect();
+    let sums: Vec<u32> =
+        slices.chunks(per_cell).map(|chunk| chunk.iter().copied().fold(0, u32::saturating_add)).collect();
     let most = sums.iter().copied().max().unwrap_or(0).max(1);
     let sign = |sum: &u32| match sum {
         0 => ' ',
@@ -133,10 +134,13 @@ impl ColumnWidths {
 
 /// Renders the counts by state, in one line.
 fn summary(board: &Board, hours: u32, look: TerminalCaps) -> String {
-    let count = |states: &[RunState]| states.iter().filter_map(|state| board.counts.get(state)).sum::<u64>();
-    let oldest = board
-        .oldest_waiting_ms
-        .map_or_else(String::new, |since| format!(" (oldest {})", clock::age(board.now_ms - since)));
+    let count = |states: &[RunState]| {
+        let counts = states.iter().filter_map(|state| board.counts.get(state));
+        counts.copied().fold(0, u64::saturating_add)
+    };
+    let oldest = board.oldest_waiting_ms.map_or_else(String::new, |since| {
+        format!(" (oldest {})", clock::age(board.now_ms.saturating_sub(since)))
+    });
     let waiting = format!("{} waiting for approval{oldest}", grouped(count(&[RunState::WaitingForHuman])));
     format!(
         "{}, {} running, {} waiting for a signal, {} pending, {} paused; last {hours} h: {} failed, \
@@ -218,9 +222,9 @@ fn progress_note(run: &BoardRun, now_ms: i64, widths: &ColumnWidths, look: Termi
         Some(signal) => cut(&format!("signal {}", safe_text::line(signal)), widths.last, look.unicode),
         None if run.is_paused() => "paused until resumed".to_owned(),
         None if run.state == RunState::Pending => {
-            format!("pending {}", clock::age(now_ms - run.since_ms))
+            format!("pending {}", clock::age(now_ms.saturating_sub(run.since_ms)))
         }
-        None => format!("started {} ago", clock::age(now_ms - run.created_ms)),
+        None => format!("started {} ago", clock::age(now_ms.saturating_sub(run.created_ms))),
     }
 }
 
@@ -239,7 +243,7 @@ fn failures(board: &Board, hours: u32, widths: &ColumnWidths, look: TerminalCaps
             grouped(reason.runs),
             fit(&safe_text::line(&reason.reason), widths.title, look.unicode),
             TextStyle::Bad.paint(&sparkline(&reason.slices, widths.bars, look.unicode), look.color),
-            clock::age(board.now_ms - reason.last_ms),
+            clock::age(board.now_ms.saturating_sub(reason.last_ms)),
         );
     }
     out
@@ -268,7 +272,7 @@ pub fn workers(workers: &[WorkerView], now_ms: i64, advice: &str, look: Terminal
             None => worker.runs.len().to_string(),
         };
         let seen = match worker.seen_ms {
-            Some(seen) => format!("heartbeat {} ago", clock::age(now_ms - seen)),
+            Some(seen) => format!("heartbeat {} ago", clock::age(now_ms.saturating_sub(seen))),
             None => "no heartbeat".to_owned(),
         };
         let runs: Vec<&str> = worker.runs.iter().map(|run| status::short(&run.run.0)).collect();
@@ -339,6 +343,25 @@ mod tests {
         }
         let rows = text.lines().skip(1);
         assert!(rows.map(crate::output::cells).all(|width| width <= 80), "{text}");
+    }
+
+    #[test]
+    fn extreme_numbers_of_a_service_do_not_overflow() {
+        let mut run = record(RunState::Running);
+        (run.created_ms, run.since_ms) = (i64::MIN, i64::MIN);
+        let mut waiting = record(RunState::WaitingForHuman);
+        waiting.expires_ms = Some(i64::MAX);
+        let counts = [(RunState::Running, u64::MAX), (RunState::Replaying, 1)].into();
+        let mut board = Board::of(&[run, waiting], counts, vec![], (0, 1));
+        (board.oldest_waiting_ms, board.ended_runs) = (Some(i64::MIN), u64::MAX);
+        board.completed = vec![u32::MAX; 200];
+        let look = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
+        let thresholds = Thresholds { warn_before: Duration::ZERO, danger_before: Duration::ZERO };
+        for now_ms in [i64::MIN, 1, i64::MAX] {
+            board.now_ms = now_ms;
+            let text = render(&board, 8, thresholds, "", look);
+            assert!(text.contains("18,446,744,073,709,551,615 running"), "{text}");
+        }
     }
 
     #[test]

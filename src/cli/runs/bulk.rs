@@ -18,9 +18,7 @@ use crate::failure::{Exit, Failure};
 use crate::output::{
     HANGING, TerminalCaps, TextStyle, cells, counted, fit, inflected, push_painted, push_row,
 };
-use skills_api::{
-    Code, CommandResult, CoreParts, DecisionPreview, Error, RunClient, RunCommand, UNDONE, distinguish,
-};
+use skills_api::{Code, CoreParts, DecisionPreview, Error, RunClient, RunCommand, UNDONE, distinguish};
 use skills_model::{CommandName, Gate, RunState, Verdict};
 use skills_skill::{Digest, safe_text};
 use skills_store::{RunFilter, RunRecord};

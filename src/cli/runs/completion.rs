@@ -109,7 +109,7 @@ pub fn ending(
     let sign = if labeled { "Run:".to_owned() } else { status::sign(run, look) };
     let mut state = status::describe(run, &jiff::tz::TimeZone::system());
     if run.state == RunState::Completed {
-        state = format!("{state} in {}", clock::took(run.since_ms - run.created_ms));
+        state = format!("{state} in {}", clock::took(run.since_ms.saturating_sub(run.created_ms)));
     }
     let mut rows = look.rows(&format!("{sign} "), HANGING, &state);
     if let Some(Gate::Human { why, .. }) = &run.gate {

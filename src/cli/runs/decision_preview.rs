@@ -34,7 +34,7 @@ pub fn render(
         "{step} of {} {}, waiting for {}",
         safe_text::name(&preview.skill_id),
         status::short(&preview.run.0),
-        clock::age(now_ms - preview.since_ms),
+        clock::age(now_ms.saturating_sub(preview.since_ms)),
     );
     for line in look.rows("", HANGING, &waiting) {
         let _ = writeln!(out, "{line}");

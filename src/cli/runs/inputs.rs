@@ -109,7 +109,7 @@ fn object(text: &str, file: &Path) -> Result<Map<String, Value>, Failure> {
     match value {
         Value::Object(fields) => Ok(fields),
         other => {
-            Err(wrong(format!("inputs must be an object of names and values, not {}", value_kind(&other))))
+            Err(wrong(format!("inputs must be a mapping of names to values, not {}", value_kind(&other))))
         }
     }
 }

@@ -108,7 +108,8 @@ async fn count(client: &dyn RunClient, mut filter: RunFilter, page: &RunPage) ->
     let RunFilter { states, skill_id, text, trace_id, r#where, .. } = &filter;
     if skill_id.is_none() && text.is_none() && trace_id.is_none() && r#where.is_none() {
         let counted = page.counts.iter().filter(|(state, _)| states.is_empty() || states.contains(state));
-        return Ok(usize::try_from(counted.map(|(_, runs)| runs).sum::<u64>()).unwrap_or(usize::MAX));
+        return Ok(usize::try_from(counted.map(|(_, runs)| *runs).fold(0, u64::saturating_add))
+            .unwrap_or(usize::MAX));
     }
     let mut matching = page.runs.len();
     let mut next = page.next.clone();
@@ -251,7 +252,7 @@ fn render(page: &RunPage, now_ms: i64, zone: &TimeZone, look: TerminalCaps) -> S
             TextStyle::Strong.paint(&fit(&id(run), id_width, look.unicode), look.color),
             fit_name(name, skill_width, look.unicode),
             format!("{through}/{steps}"),
-            clock::age(now_ms - run.since_ms),
+            clock::age(now_ms.saturating_sub(run.since_ms)),
         );
     }
     if !out.is_empty() {
@@ -268,8 +269,11 @@ fn footer(page: &RunPage, matching: usize, look: TerminalCaps, advice: &str) -> 
 
 /// Returns the counts of the store (for an empty one, the advice), and how many runs match if the list is cut.
 fn totals(page: &RunPage, matching: usize, advice: &str) -> Vec<String> {
-    let count = |states: &[RunState]| states.iter().filter_map(|state| page.counts.get(state)).sum::<u64>();
-    let all: u64 = page.counts.values().sum();
+    let count = |states: &[RunState]| {
+        let counts = states.iter().filter_map(|state| page.counts.get(state));
+        counts.copied().fold(0, u64::saturating_add)
+    };
+    let all = page.counts.values().copied().fold(0, u64::saturating_add);
     let mut parts = Vec::new();
     let waiting = count(&[RunState::WaitingForHuman]);
     let signals = count(&[RunState::WaitingForSignal]);
@@ -330,6 +334,16 @@ mod tests {
         ");
         let rows: Vec<&str> = text.lines().take(7).collect();
         assert!(rows.iter().all(|line| cells(line) <= 80), "{text}");
+    }
+
+    #[test]
+    fn extreme_numbers_of_a_service_do_not_overflow() {
+        let look = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
+        let mut page = page();
+        page.runs.iter_mut().for_each(|run| (run.created_ms, run.since_ms) = (i64::MIN, i64::MIN));
+        page.counts.values_mut().for_each(|count| *count = u64::MAX);
+        let text = render(&page, NOW_MS, &TimeZone::UTC, look) + &footer(&page, 18, look, "");
+        assert!(text.contains("18446744073709551615 total"), "{text}");
     }
 
     #[test]

@@ -77,7 +77,9 @@ impl Progress {
             self.started.remove(step)
         };
         let measured = event.event.data.get("took_ms").and_then(serde_json::Value::as_i64);
-        let took = measured.or_else(|| Some(event.at_ms - started_at?)).map_or_else(String::new, clock::took);
+        let took = measured
+            .or_else(|| Some(event.at_ms.saturating_sub(started_at?)))
+            .map_or_else(String::new, clock::took);
         let name = safe_text::line(step);
         // Iterations and nested steps are only known when they start.
         self.width = self.width.max(cells(&name)).min(MAX_NAME_WIDTH);
@@ -135,7 +137,7 @@ impl Progress {
             .started
             .iter()
             .map(|(step, started_at)| {
-                format!("{} {}", safe_text::line(step), clock::age(now_ms - started_at))
+                format!("{} {}", safe_text::line(step), clock::age(now_ms.saturating_sub(*started_at)))
             })
             .collect();
         let text = if under_way.is_empty() { "…".to_owned() } else { under_way.join(", ") };

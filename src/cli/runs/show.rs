@@ -132,10 +132,10 @@ impl Page {
         let skill = format!("{} {version}", safe_text::name(&run.skill_id));
         push_parts(&mut out, &[(TextStyle::Strong, &*skill), (TextStyle::Muted, &*run.id.0)], look);
         let ended = run.state.is_terminal() || run.state == RunState::Failed;
-        let age = clock::age(self.now_ms - run.since_ms);
+        let age = clock::age(self.now_ms.saturating_sub(run.since_ms));
         let duration = if ended { format!(" {age} ago") } else { format!(" for {age}") };
         let (state, why) = status::state_since(run, &self.zone, &duration);
-        let state = format!("{state}, {} of {} steps completed", run.progress.0, run.progress.1);
+        let state = format!("{state}; {} of {} steps completed", run.progress.0, run.progress.1);
         self.row(&mut out, &format!("{} ", status::sign(run, look)), HANGING, &state);
         if let Some(why) = why {
             self.row(&mut out, "  ", HANGING, &why);
@@ -267,7 +267,7 @@ impl Page {
         } else if let Some(text) = orphaned_run_reason(run, self.now_ms, clock::age) {
             self.fact(out, std::mem::take(&mut label), &text);
         } else if let Some(RunLease { worker: Some(worker), until_ms, .. }) = &run.lease {
-            let left = clock::age(until_ms - self.now_ms);
+            let left = clock::age(until_ms.saturating_sub(self.now_ms));
             let worker = worker.describe();
             let text = format!("{}, lease expires in {left}", safe_text::line(&worker));
             self.fact(out, std::mem::take(&mut label), &text);
@@ -322,9 +322,9 @@ impl Page {
         let available = look.text_width(usize::MAX).saturating_sub(4 + width + 2 + 10 + 2).max(12);
         for step in &detail.steps {
             let took = match (step.started_ms, step.ended_ms) {
-                (Some(started), Some(ended)) => clock::took(ended - started),
+                (Some(started), Some(ended)) => clock::took(ended.saturating_sub(started)),
                 (Some(_), None) if step.state == StepState::Interrupted => String::new(),
-                (Some(started), None) => clock::took(self.now_ms - started),
+                (Some(started), None) => clock::took(self.now_ms.saturating_sub(started)),
                 _ => String::new(),
             };
             let mut words: Vec<String> = Vec::new();
@@ -425,6 +425,17 @@ mod tests {
             caller: caller(&[]),
             look: TerminalCaps { color: false, unicode: true, width: 80, terminal: true },
         }
+    }
+
+    #[test]
+    fn extreme_numbers_of_a_service_do_not_overflow() {
+        let mut detail = detail(RunState::Completed);
+        (detail.run.created_ms, detail.run.since_ms) = (i64::MIN, i64::MIN);
+        for step in &mut detail.steps {
+            (step.started_ms, step.ended_ms) = (Some(i64::MIN), Some(i64::MAX));
+        }
+        let text = page().render(&detail);
+        assert!(text.contains("2562047788015 h 12 m"), "{text}");
     }
 
     #[test]

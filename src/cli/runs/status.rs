@@ -99,7 +99,11 @@ fn state_label(run: &RunRecord, zone: &TimeZone, duration: &str) -> String {
                 Some(Gate::Human { step, .. }) => {
                     let is_of_policy = step == BEFORE_FIRST_STEP;
                     let step = safe_text::line(approval_label(step));
-                    let waits = if is_of_policy { "" } else { " is waiting for approval" };
+                    let waits = match (is_of_policy, duration.is_empty()) {
+                        (true, _) => "",
+                        (false, true) => " is waiting for approval",
+                        (false, false) => " has been waiting for approval",
+                    };
                     match run.approval_progress() {
                         Some(progress) if duration.is_empty() => format!("{step}: {progress}"),
                         Some(progress) => format!("{step}{waits}{duration} ({progress})"),
@@ -173,7 +177,7 @@ pub fn wait_expiry(run: &RunRecord, at_ms: i64, now_ms: i64, zone: &TimeZone) ->
 fn expiry_time(at_ms: i64, now_ms: i64, zone: &TimeZone) -> String {
     let at = clock::moment(at_ms, zone);
     if at_ms > now_ms {
-        format!("in {}, at {at}", clock::age(at_ms - now_ms))
+        format!("in {}, at {at}", clock::age(at_ms.saturating_sub(now_ms)))
     } else {
         format!("expired at {at}")
     }
@@ -320,7 +324,7 @@ mod tests {
         }
         assert_eq!(describe(&run, &TimeZone::UTC), "book: approved, 1 of 2");
         let (state, _) = state_since(&run, &TimeZone::UTC, " for 2 s");
-        assert_eq!(state, "book is waiting for approval for 2 s (approved, 1 of 2)");
+        assert_eq!(state, "book has been waiting for approval for 2 s (approved, 1 of 2)");
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub enum YamlDefect {
     TrailingColon,
     /// A line is indented with a tab.
     TabIndent,
-    /// An unquoted value starts with a character that YAML reserves.
+    /// An unquoted value starts with a character that has a special meaning in YAML.
     ReservedStart,
     DuplicateKey,
     /// Anything else.

@@ -340,7 +340,7 @@ pub struct FileRules {
     /// A line that is indented with a tab.
     pub tab_indent: Fact<Handling>,
     pub duplicate_key: Fact<Handling>,
-    /// An unquoted value that starts with a character that YAML reserves.
+    /// An unquoted value that starts with a character that has a special meaning in YAML.
     pub reserved_start: Fact<Handling>,
     /// Any other frontmatter that is not a YAML mapping.
     pub bad_yaml: Fact<Handling>,

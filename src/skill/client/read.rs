@@ -199,7 +199,7 @@ impl Reader<'_> {
                     (&rules.tab_indent, "a tab at the start of a line of the frontmatter", INVALID)
                 }
                 YamlDefect::ReservedStart => {
-                    let what = "an unquoted value that starts with a reserved character";
+                    let what = "an unquoted value that starts with a special character";
                     (&rules.reserved_start, what, RESERVED)
                 }
                 YamlDefect::DuplicateKey => (&rules.duplicate_key, "a duplicate key", TWICE),

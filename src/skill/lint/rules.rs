@@ -134,9 +134,9 @@ rules! {
         is not valid YAML, and Copilot drops the skill without a message."
         why "YAML reads `: ` as the start of a nested mapping."
         example "---\nname: pdf-tables\ndescription: Extracts tables: from PDF files. Use for PDFs.\n---\n# Tables\n";
-    /// A plain scalar that starts with a character that YAML reserves.
-    UNQUOTED_VALUE = "unquoted-value" Error fixable: "Put the value in quotes: it starts with a reserved \
-        character of YAML."
+    /// A plain scalar that starts with a character that has a special meaning in YAML.
+    UNQUOTED_VALUE = "unquoted-value" Error fixable: "Put the value in quotes: its first character has a \
+        special meaning in YAML."
         why "YAML gives some characters a meaning at the start of a value."
         example "---\nname: pdf-tables\ndescription: @tables of PDF files, extracted. Use for PDFs.\n---\n# Tables\n";
     /// A key inside the value of another one: its line break is missing.

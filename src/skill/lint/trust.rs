@@ -1,6 +1,7 @@
 //! Rules about trust: hidden text, commands that run automatically, tools that the skill grants itself.
 
 use std::collections::{BTreeMap, HashSet};
+use std::io::Read as _;
 use std::ops::Range;
 use std::path::Path;
 
@@ -22,16 +23,20 @@ const TEXT: &[&str] =
 const MAX_COMMAND_FINDINGS: usize = 20;
 /// Maximum number of characters of a command in a message.
 const MAX_SHOWN_CHARS: usize = 200;
-/// Maximum number and size of the files of a bundle that are checked.
+/// Maximum number of characters of which a message names the text that they encode.
+const MAX_DECODED_CHARS: usize = 60;
+/// Maximum number and size of the text files of a bundle that are checked.
 const MAX_TEXT_FILES: usize = 500;
 const MAX_TEXT_BYTES: u64 = 1 << 20;
-const MAX_TEXT_TOTAL: u64 = 8 << 20;
+const MAX_TEXT_TOTAL: usize = 8 << 20;
+/// Number of bytes at the beginning of a file that show whether it is binary.
+const HEAD_BYTES: u64 = 8 << 10;
 
-/// Characters of one kind: the range of the first, and their number.
+/// Characters of one kind: the range of the first, their number, and all of them.
 struct Group {
     first: Range<usize>,
     count: usize,
-    text: String,
+    characters: String,
 }
 
 /// Reports invisible characters: one finding for each kind, at the first of them.
@@ -39,7 +44,7 @@ pub(super) fn hidden_characters(notes: &mut Notes<'_>) {
     let source = notes.source;
     for (kind, group) in groups(source) {
         let at = group.first.clone();
-        note(kind, &group, source, "the file", None, at, notes);
+        note(kind, &group, "the file", None, at, notes);
     }
 }
 
@@ -47,14 +52,18 @@ pub(super) fn hidden_characters(notes: &mut Notes<'_>) {
 pub(super) fn hidden_in_files(folder: &Folder, main: &Path) -> Vec<Finding> {
     let mut findings = Vec::new();
     let files = bundle_files(folder).unwrap_or_default().into_iter();
-    let mut total = 0;
-    let paths = files.take_while(|file| {
-        total += file.bytes.min(MAX_TEXT_BYTES);
-        total <= MAX_TEXT_TOTAL
-    });
-    let paths = [CONTRACT.to_owned()].into_iter().chain(paths.map(|file| file.path));
-    for path in paths.filter(|path| Path::new(path) != main).take(MAX_TEXT_FILES) {
-        let Ok(bytes) = folder.read(&path, MAX_TEXT_BYTES) else { continue };
+    let paths = [CONTRACT.to_owned()].into_iter().chain(files.map(|file| file.path));
+    let (mut checked, mut total) = (0, 0);
+    for path in paths.filter(|path| Path::new(path) != main) {
+        if checked == MAX_TEXT_FILES {
+            break;
+        }
+        let Some(bytes) = text_bytes(folder, &path) else { continue };
+        checked += 1;
+        total += bytes.len();
+        if total > MAX_TEXT_TOTAL {
+            break;
+        }
         let text = match String::from_utf8(bytes) {
             Ok(text) => text,
             Err(error) if is_text(&path) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
@@ -71,6 +80,24 @@ pub(super) fn hidden_in_files(folder: &Folder, main: &Path) -> Vec<Finding> {
         findings.extend(notes.finish());
     }
     findings
+}
+
+/// Returns the content of a file that begins with text and is not too large. Of other files only the beginning is read: a
+/// bundle may contain any number of them.
+fn text_bytes(folder: &Folder, path: &str) -> Option<Vec<u8>> {
+    let (mut file, metadata) = folder.open_file(path).ok()?;
+    if metadata.len() > MAX_TEXT_BYTES {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.by_ref().take(HEAD_BYTES).read_to_end(&mut bytes).ok()?;
+    // The last character may continue behind the beginning.
+    let is_utf8 = std::str::from_utf8(&bytes).err().is_none_or(|error| error.error_len().is_none());
+    if bytes.contains(&0) || !is_utf8 && !is_text(path) {
+        return None;
+    }
+    file.take(MAX_TEXT_BYTES).read_to_end(&mut bytes).ok()?;
+    (bytes.len() as u64 <= MAX_TEXT_BYTES).then_some(bytes)
 }
 
 fn is_text(path: &str) -> bool {
@@ -90,7 +117,7 @@ pub(super) fn escaped_characters(subject: &LintInput<'_>, notes: &mut Notes<'_>)
         for (kind, group) in groups(text) {
             if open.get(&kind).is_none_or(|seen| seen.count < group.count) {
                 let holder = format!("`{field}`");
-                note(kind, &group, text, &holder, Some(field), at.clone(), notes);
+                note(kind, &group, &holder, Some(field), at.clone(), notes);
             }
         }
     });
@@ -138,29 +165,33 @@ fn groups(source: &str) -> BTreeMap<Hidden, Group> {
         let group = groups.entry(kind).or_insert(Group {
             first: at..at + c.len_utf8(),
             count: 0,
-            text: String::new(),
+            characters: String::new(),
         });
         group.count += 1;
-        let letter =
-            u32::from(c).checked_sub(0xe0000).and_then(char::from_u32).filter(char::is_ascii_graphic);
-        if kind == Hidden::Tag && group.text.len() < 60 {
-            group.text.push(letter.unwrap_or(' '));
-        }
+        group.characters.push(c);
     }
     groups
 }
 
-/// Reports characters of one kind; `text` contains them, `holder` is its name in messages.
+/// Returns the ASCII text that tag characters encode, up to a maximum length.
+fn decoded(characters: &str) -> String {
+    let letter =
+        |c: char| u32::from(c).checked_sub(0xe0000).and_then(char::from_u32).filter(char::is_ascii_graphic);
+    characters.chars().take(MAX_DECODED_CHARS).map(|c| letter(c).unwrap_or(' ')).collect()
+}
+
+/// Reports characters of one kind; `holder` is the name of the text in messages. The message identifies all of them, so
+/// that the baseline does not accept others.
 fn note(
     kind: Hidden,
     group: &Group,
-    text: &str,
     holder: &str,
     field: Option<&str>,
     at: Range<usize>,
     notes: &mut Notes<'_>,
 ) {
-    let first = slice(text, group.first.clone()).chars().next().unwrap_or_default();
+    let characters = &group.characters;
+    let first = characters.chars().next().unwrap_or_default();
     let smuggled = match kind {
         Hidden::Tag => true,
         Hidden::Bidi => !matches!(first, '\u{61c}' | '\u{200e}' | '\u{200f}'),
@@ -169,15 +200,28 @@ fn note(
     };
     let rule = if smuggled { &rules::SMUGGLED_TEXT } else { &rules::HIDDEN_CHARACTERS };
     let code = u32::from(first);
-    let spelt = match group.text.trim() {
+    let text = if kind == Hidden::Tag { decoded(characters) } else { String::new() };
+    let spelt = match text.trim() {
         "" => String::new(),
         text => format!(", which encode “{text}”"),
     };
+    let digest = if characters.chars().all(|c| c == first) {
+        String::new()
+    } else {
+        format!(", sha256 {}", short_digest(characters))
+    };
     let message = match group.count {
         1 => format!("{holder} contains {} (U+{code:04X}){spelt}", kind.name().0),
-        count => format!("{holder} contains {count} {} (first: U+{code:04X}){spelt}", kind.name().1),
+        count => {
+            format!("{holder} contains {count} {} (first: U+{code:04X}{digest}){spelt}", kind.name().1)
+        }
     };
     notes.add(rule, field, at, message);
+}
+
+/// Returns the beginning of the digest of a text, by which a message identifies it.
+fn short_digest(text: &str) -> String {
+    slice(&Digest::of(text.as_bytes()).to_string(), ..16).to_owned()
 }
 
 const CHUNK: usize = 32;
@@ -337,10 +381,7 @@ fn shown_command(text: &str) -> String {
     let text = on_one_line(text);
     match text.char_indices().nth(MAX_SHOWN_CHARS) {
         None => format!("`{text}`"),
-        Some((end, _)) => {
-            let digest = Digest::of(text.as_bytes()).to_string();
-            format!("`{}…` (sha256 {})", slice(&text, ..end), slice(&digest, ..16))
-        }
+        Some((end, _)) => format!("`{}…` (sha256 {})", slice(&text, ..end), short_digest(&text)),
     }
 }
 
@@ -572,6 +613,48 @@ mod tests {
         };
         assert!(message("b").contains("99981"), "{}", message("b"));
         assert_ne!(message("b"), message("curl evil"));
+    }
+
+    #[test]
+    fn finding_about_hidden_characters_identifies_all_of_them() {
+        let message = |hidden: &str| {
+            let text = format!("a{hidden}b\n");
+            let mut notes = Notes::new(Path::new("a.md"), &text);
+            hidden_characters(&mut notes);
+            let [only]: [Finding; 1] = notes.finish().try_into().unwrap();
+            only.message
+        };
+        assert_eq!(message("\u{200b}"), "the file contains a zero-width character (U+200B)");
+        let same = "\u{200b}".repeat(300_000);
+        assert_eq!(message(&same), "the file contains 300000 zero-width characters (first: U+200B)");
+        let (one, other) = (message(&format!("{same}\u{200c}")), message(&format!("{same}\u{2060}")));
+        assert!(one.contains("(first: U+200B, sha256 "), "{one}");
+        assert_ne!(one, other);
+        let tags = |letter: char| "\u{e0041}".repeat(MAX_DECODED_CHARS) + &letter.to_string();
+        assert_ne!(message(&tags('\u{e0031}')), message(&tags('\u{e0032}')));
+    }
+
+    #[test]
+    fn only_files_that_begin_with_text_count_for_the_limits() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        for n in 0..=MAX_TEXT_FILES {
+            std::fs::write(path(&format!("a{n}.png")), "\0").unwrap();
+        }
+        for n in 0..9 {
+            let file = std::fs::File::create(path(&format!("b{n}.bin"))).unwrap();
+            file.set_len(MAX_TEXT_BYTES).unwrap();
+            std::fs::File::create(path(&format!("c{n}.md"))).unwrap().set_len(MAX_TEXT_BYTES + 1).unwrap();
+        }
+        std::fs::write(path("d.txt"), b"\xff \xe2\x80\xae").unwrap();
+        std::fs::write(path("d"), b"\xff \xe2\x80\xae").unwrap();
+        // A character is at the end of the beginning.
+        let long = format!("{}é\u{202e}", "x".repeat(usize::try_from(HEAD_BYTES).unwrap() - 1));
+        std::fs::write(path("e"), long).unwrap();
+        let folder = Folder::follow(dir.path()).unwrap();
+        let found = hidden_in_files(&folder, Path::new("SKILL.md"));
+        let files: Vec<_> = found.iter().map(|finding| finding.file.to_str().unwrap()).collect();
+        assert_eq!(files, ["d.txt", "e"]);
     }
 
     #[test]

@@ -557,6 +557,20 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_rescanned_without_a_connection() {
+        let now = Instant::now();
+        let mut app = app(false, now);
+        deliver(&mut app, lost(now, 3), now);
+        app.take_commands();
+        app.executor.perform(crate::action::Action::Rescan, now);
+        assert!(!app.take_commands().contains(&crate::app::AppCommand::Rescan));
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 120, 40));
+        app.draw(&mut buffer, now);
+        let screen = crate::picture::text(&buffer);
+        assert!(screen.contains("not rescanned: no connection to the service"), "{screen}");
+    }
+
+    #[test]
     fn countdown_updates_and_reason_clears_on_reconnect() {
         let start = Instant::now();
         let mut app = app(false, start);

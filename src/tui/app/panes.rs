@@ -61,13 +61,17 @@ impl Panes {
         self.all.iter_mut().find(|pane| pane.id() == id)
     }
 
-    pub fn show(&mut self, id: PaneId) {
-        if let Some(at) = self.all.iter().position(|pane| pane.id() == id)
-            && at != self.shown
-        {
-            self.shown = at;
-            self.full_screen = false;
+    /// Shows a pane. Returns whether another one was shown before.
+    pub fn show(&mut self, id: PaneId) -> bool {
+        let Some(at) = self.all.iter().position(|pane| pane.id() == id).filter(|at| *at != self.shown) else {
+            return false;
+        };
+        if let Some(left) = self.active_mut() {
+            left.leave();
         }
+        self.shown = at;
+        self.full_screen = false;
+        true
     }
 
     /// Moves the split of the active pane.

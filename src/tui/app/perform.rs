@@ -54,18 +54,18 @@ impl Executor {
         let screen = &mut self.screen;
         let command = screen.commands().into_iter().find(|command| command.action == action);
         if let Some(why) = command.and_then(|command| command.blocked) {
-            screen.notices.note(why, now);
+            screen.notices.note_of_pane(why, now);
             return true;
         }
         match action {
             Action::Quit => self.leave(now),
-            Action::GoBrowse => screen.panes.show(PaneId::Browse),
-            Action::GoDiscover => screen.panes.show(PaneId::Discover),
-            Action::GoAttach => screen.panes.show(PaneId::Attach),
-            Action::GoSession => screen.panes.show(PaneId::Session),
-            Action::GoRuns => screen.panes.show(PaneId::Runs),
-            Action::GoGolden => screen.panes.show(PaneId::Golden),
-            Action::GoProposals => screen.panes.show(PaneId::Proposals),
+            Action::GoBrowse => screen.show(PaneId::Browse),
+            Action::GoDiscover => screen.show(PaneId::Discover),
+            Action::GoAttach => screen.show(PaneId::Attach),
+            Action::GoSession => screen.show(PaneId::Session),
+            Action::GoRuns => screen.show(PaneId::Runs),
+            Action::GoGolden => screen.show(PaneId::Golden),
+            Action::GoProposals => screen.show(PaneId::Proposals),
             Action::Palette => {
                 let palette =
                     Palette::new(screen.palette_entries(&self.recent), screen.core.skills_offered());
@@ -84,6 +84,9 @@ impl Executor {
             Action::Suspend => self.commands.push(AppCommand::Suspend),
             Action::PlayDemo => self.commands.push(AppCommand::Demo),
             Action::Redraw => self.commands.push(AppCommand::Redraw),
+            Action::Rescan if screen.connection.is_lost() => {
+                screen.notices.note("not rescanned: no connection to the service", now);
+            }
             Action::Rescan => {
                 screen.notices.note("rescanning all roots", now);
                 self.commands.push(AppCommand::Rescan);
@@ -146,7 +149,7 @@ impl Executor {
                 screen.overlays.top = None;
                 let shown = screen.panes.active_id();
                 let pane = if shown == Some(PaneId::Discover) { PaneId::Discover } else { PaneId::Browse };
-                screen.panes.show(pane);
+                screen.show(pane);
                 self.deliver(pane, &Message::Picked(PickerKind::SkillToOpen, id.to_string()), now);
             }
             Outcome::Request(pane, effects) | Outcome::HandledWith(pane, effects) => {
@@ -181,8 +184,14 @@ impl Executor {
 
     /// Executes effects of the active pane.
     pub fn effects(&mut self, effects: Vec<Effect>, now: Instant) {
-        if let Some(id) = self.screen.panes.active_id() {
-            self.run_effects(id, effects, now);
+        let Some(id) = self.screen.panes.active_id() else { return };
+        for effect in effects {
+            if let Effect::Toast(text) = effect {
+                let text = self.screen.with_keys(&text);
+                self.screen.notices.note_of_pane(text, now);
+            } else {
+                self.run_effect(id, effect, now);
+            }
         }
     }
 
@@ -212,7 +221,7 @@ impl Executor {
                 }
             },
             Effect::Go(id, target) => {
-                screen.panes.show(id);
+                screen.show(id);
                 if let Some(target) = target {
                     self.deliver(id, &Message::Visit(target), now);
                 }

@@ -132,6 +132,13 @@ impl ScreenState {
         self.overlays.open_over(Help::new(name, left, right, config_file));
     }
 
+    /// Shows a pane, without notes about the previous one.
+    pub fn show(&mut self, id: PaneId) {
+        if self.panes.show(id) {
+            self.notices.leave_pane();
+        }
+    }
+
     /// Notes that a key has no action here, and which key lists the available ones.
     pub fn hint(&mut self, key: KeyEvent, now: Instant) {
         let is_typed = !matches!(

@@ -80,7 +80,7 @@ pub fn time_of_day(millis: i64) -> String {
 /// Formats a moment as a time of day, with its date if it is a day ago or more.
 #[must_use]
 pub fn moment_since(millis: i64, now_ms: i64) -> String {
-    if now_ms - millis < 24 * 3_600_000 { time_of_day(millis) } else { moment(millis) }
+    if now_ms.saturating_sub(millis) < 24 * 3_600_000 { time_of_day(millis) } else { moment(millis) }
 }
 
 #[cfg(test)]

@@ -35,13 +35,13 @@ impl TextWidth for str {
 
 /// Returns a text that the buffer draws in as many cells as it is measured: a combining character without a base, as
 /// where a style begins between both, is drawn on a space, and a cluster that some terminals draw wider is followed by
-/// spaces.
+/// spaces. Control characters, which the buffer does not draw, are left out.
 pub fn drawable(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len());
-    for cluster in text.graphemes(true) {
+    for cluster in text.graphemes(true).filter(|cluster| !cluster.contains(char::is_control)) {
         let mut drawn = usize::from(cluster.cell_width());
         if drawn == 0 {
             out.push(' ');
@@ -123,6 +123,14 @@ mod tests {
         let (x, _) = buf.set_stringn(0, 0, drawable(&text), 6, ratatui::style::Style::new());
         assert_eq!((x, buf[(0, 0)].symbol(), buf[(4, 0)].symbol()), (5, coder, "x"));
         assert_eq!(shown("a\u{200d}b"), "a⟨U+200D⟩b");
+    }
+
+    #[test]
+    fn control_characters_are_not_drawn() {
+        assert_eq!(drawable("é\n表\r\n\u{1b}x"), "é表x");
+        let mut buf = ratatui::buffer::Buffer::empty(ratatui::layout::Rect::new(0, 0, 6, 1));
+        let (x, _) = buf.set_stringn(0, 0, drawable("é\nx"), 6, ratatui::style::Style::new());
+        assert_eq!(x, 2);
     }
 
     #[test]

@@ -63,6 +63,29 @@ async fn a_proposal_is_measured_and_writes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_change_of_a_skill_that_is_not_ranked_is_not_measured() {
+    let place = TestHome::new();
+    let old = OLD.replace(
+        "invoices.\n---",
+        "invoices.\nmetadata: {classification: {role: sidecar, invocation: attach}}\n---",
+    );
+    place.write("skills/invoices/SKILL.md", &old);
+    place.write("skills/golden.yaml", "- query: read the receipts of suppliers\n  expect: [invoices]\n");
+    let core = place.open_with(CoreParts::Index).await;
+    let test_server = TestServer::over(place, core, Settings::default()).await;
+    let diff = DIFF.replace(
+        "suppliers.\n ---",
+        "suppliers.\n metadata: {classification: {role: sidecar, invocation: attach}}",
+    );
+    let answer = propose(&test_server, &diff).await;
+    assert_eq!(answer.status, 201, "{}", answer.body);
+    let view = answer.json();
+    assert!(view["effect"].is_null() && view["summary"]["p_at_1"].is_null(), "{view}");
+    let golden = view["checks"].as_array().unwrap().iter().find(|check| check["check"] == "golden");
+    assert_eq!(golden.unwrap()["result"], "unknown", "{view}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_diff_that_does_not_fit_is_refused() {
     let test_server = test_server().await;
     let second = format!("{DIFF}--- a/run.sh\n+++ b/run.sh\n@@ -1 +1 @@\n-a\n+b\n");

@@ -210,12 +210,12 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
 
     fn heading(&mut self, page: &RunPage, view: &str) -> Result<(), Failure> {
         let count = |state: RunState| page.counts.get(&state).copied().unwrap_or(0);
-        let all: u64 = page.counts.values().sum();
+        let all = page.counts.values().copied().fold(0, u64::saturating_add);
         self.print_line("")?;
         self.print_line(format!(
             "Runs. {all} total: {} waiting for approval, {} running, {} failed.",
             count(RunState::WaitingForHuman),
-            count(RunState::Running) + count(RunState::Replaying),
+            count(RunState::Running).saturating_add(count(RunState::Replaying)),
             count(RunState::Failed),
         ))?;
         self.print_line(format!("View: {view}."))

@@ -146,14 +146,18 @@ pub fn page(detail: &RunDetail, caller: &Caller, in_dialog: bool, now_ms: i64) -
     let mut line = |parts: Vec<String>| {
         let _ = writeln!(out, "{}", sentences(parts));
     };
-    let mut first = vec![format!("State: {}, for {}", state(run), span(now_ms - run.since_ms))];
+    let mut first = vec![format!("State: {}, for {}", state(run), span(now_ms.saturating_sub(run.since_ms)))];
     if run.state.is_waiting() {
         first.push(deadline_and_outcome(run, now_ms));
     }
     first.extend(run.wait_notes().map(|note| capitalized(&clean(&note))));
     line(first);
     line(vec![
-        format!("Started by: {}, {} ago", clean(&run.started_by), span(now_ms - run.created_ms)),
+        format!(
+            "Started by: {}, {} ago",
+            clean(&run.started_by),
+            span(now_ms.saturating_sub(run.created_ms))
+        ),
         format!("Trace: {}", clean(&run.trace_id)),
     ]);
     if let Some(labels) = labels(run) {
@@ -194,7 +198,7 @@ pub fn page(detail: &RunDetail, caller: &Caller, in_dialog: bool, now_ms: i64) -
             "Decision: {}{choice}, {}, by {by}, {} ago",
             decision.verdict,
             clean(&status::approval_phrase(&decision.step)),
-            span(now_ms - decided.at_ms)
+            span(now_ms.saturating_sub(decided.at_ms))
         );
         let notes = decided.by.notes.as_ref().map(|notes| format!("Notes: {}", clean(notes)));
         line([Some(what), notes].into_iter().flatten().collect());
@@ -338,7 +342,10 @@ pub fn in_full(detail: &RunDetail) -> String {
 
 pub fn board(board: &Board, hours: u32) -> String {
     let mut out = String::new();
-    let count = |states: &[RunState]| states.iter().filter_map(|state| board.counts.get(state)).sum::<u64>();
+    let count = |states: &[RunState]| {
+        let counts = states.iter().filter_map(|state| board.counts.get(state));
+        counts.copied().fold(0, u64::saturating_add)
+    };
     let _ = writeln!(
         out,
         "Board. {} waiting for approval, {} running, {} waiting for a signal, {} pending, {} paused. Last {hours} \
@@ -384,13 +391,17 @@ pub fn board(board: &Board, hours: u32) -> String {
         let last = match &one.signal {
             Some(signal) => format!("Waiting for the signal {}", clean(signal)),
             None if one.is_paused() => "Paused until resumed".to_owned(),
-            None => format!("{}, for {}", capitalized(one.state.label()), span(now_ms - one.since_ms)),
+            None => format!(
+                "{}, for {}",
+                capitalized(one.state.label()),
+                span(now_ms.saturating_sub(one.since_ms))
+            ),
         };
         run(one, vec![last])
     };
     group("Running, paused or waiting for a signal", board.running.iter().map(runs).collect());
     let reason = |reason: &BoardFailures| {
-        let ago = span(now_ms - reason.last_ms);
+        let ago = span(now_ms.saturating_sub(reason.last_ms));
         sentences(vec![clean(&reason.reason), format!("Runs: {}", reason.runs), format!("Last: {ago} ago")])
     };
     group("Failed, by reason", board.failed.iter().map(reason).collect());
@@ -408,7 +419,7 @@ fn worker(worker: &WorkerView, now_ms: i64) -> String {
         runs => format!("Runs: {}{slots}, {}", runs.len(), runs.join(", ")),
     });
     parts.push(match worker.seen_ms {
-        Some(seen) => format!("Heartbeat: {} ago", span(now_ms - seen)),
+        Some(seen) => format!("Heartbeat: {} ago", span(now_ms.saturating_sub(seen))),
         None => "No heartbeat".to_owned(),
     });
     sentences(parts)

@@ -153,7 +153,7 @@ impl ProposalDialog {
                 "The file is restored only if it is exactly what the approval wrote."
             }
             ProposalCommand::Approve | ProposalCommand::Deny => {
-                "Approval writes the file only if it is exactly the one that was reviewed."
+                "Approval writes the file only if it has not changed since the review."
             }
         };
         text.into()

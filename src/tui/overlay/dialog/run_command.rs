@@ -223,7 +223,7 @@ impl RunCommandDialog {
 
     /// Returns how long ago the run entered its state, in milliseconds.
     fn passed(&self, now: Instant) -> i64 {
-        parts::clock(self.opened, now) - self.run.since_ms
+        parts::clock(self.opened, now).saturating_sub(self.run.since_ms)
     }
 
     fn head(&self, width: u16, roomy: bool, painter: &Painter<'_>, now: Instant) -> Vec<RichLine> {

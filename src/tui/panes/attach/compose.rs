@@ -19,7 +19,7 @@ use crate::pane::{Draw, Effect};
 use crate::run_requests::RunRequest;
 use crate::theme::Role;
 use crate::widgets::{Painter, Title, cut_end, shown};
-use skills_api::{AttachRequest, ContractView, Error, ExecutionOptions};
+use skills_api::{AttachCheck, AttachRequest, ContractView, Error, ExecutionOptions};
 use skills_registry::Catalog;
 use skills_skill::{AttachTarget, Skill, SkillId};
 
@@ -85,10 +85,17 @@ impl Compose {
         if let Some(error) = preview.error() {
             return Some(shown(&error.message));
         }
+        let failed = preview.failed().filter(|_| !preview.pending());
+        // Without a reference, the check of the target fails as well.
+        if let Some(failed) = failed.filter(|failed| failed.check != AttachCheck::Target) {
+            let is_missing = |id| failed.check == AttachCheck::Exists && self.skills.has_no_contract(id);
+            let has_none = self.skills.id.as_ref().is_some_and(is_missing);
+            return Some(if has_none { "it has no contract".to_owned() } else { shown(&failed.note) });
+        }
         if self.reference.text().is_empty() && self.targets.chosen.is_some() {
             return Some("enter a reference".to_owned());
         }
-        if let Some(failed) = preview.failed().filter(|_| !preview.pending()) {
+        if let Some(failed) = failed {
             return Some(shown(&failed.note));
         }
         if let Some(problem) = self.form().and_then(|form| form.problems().into_iter().next()) {

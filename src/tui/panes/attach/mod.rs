@@ -355,7 +355,7 @@ impl Pane for Attach {
         }
         let choices = &self.compose.reference.choices;
         let ages = (0..choices.len()).filter_map(|at| choices.get(at)?.at_ms);
-        ages.map(|at| clock_ms + until_older(clock_ms - at)).min()
+        ages.map(|at| clock_ms + until_older(clock_ms.saturating_sub(at))).min()
     }
 
     fn unsaved(&self) -> Option<String> {

@@ -172,7 +172,8 @@ impl Reference {
         let end = place.right().saturating_sub(1);
         let mut at = end;
         if let Some(ms) = choice.at_ms {
-            at = painter.right(end, place.y, &format!("{:>4}", age(clock_ms - ms)), Role::Muted);
+            at =
+                painter.right(end, place.y, &format!("{:>4}", age(clock_ms.saturating_sub(ms))), Role::Muted);
         }
         let text = shown(&choice.target_ref);
         let least = cells(&text).min(place.width / 2);
@@ -199,7 +200,7 @@ impl Reference {
 fn no_choices(target: Option<AttachTarget>, none_exist: bool) -> String {
     let text = match target {
         None => "select a target type first",
-        Some(_) if !none_exist => "not in the list; used as typed",
+        Some(_) if !none_exist => "not listed; used as typed",
         Some(AttachTarget::Task) => "no open tasks; type task:ID",
         Some(AttachTarget::Run) => {
             return format!("no runs yet; press {} in Runs to launch one", mention(Action::Launch));

@@ -7,6 +7,7 @@ use ratatui::style::Modifier;
 use super::collisions::Map;
 use crate::pane::Draw;
 use crate::theme::{BarStyle, Role};
+use crate::widgets::format::plain_score;
 use crate::widgets::{
     BorderJunction, Painter, RichLine, Seg, Title, cells, count, counted, cut_end, cut_line, divider, shown,
     wrap,
@@ -475,8 +476,9 @@ fn pair_lines(report: &PairReport, width: u16, painter: &Painter<'_>) -> Vec<Ric
             Seg::new(format!("   A wins {}, B wins {}", won(&report.a), won(&report.b)), Role::Text),
         ]));
     }
+    let similarity = plain_score(report.similarity, painter.glyphs);
     out.push(RichLine::of(
-        format!("{:<label_width$}{:>5.2}  not used in advice", "similarity", report.similarity),
+        format!("{:<label_width$}{similarity:>5}  not used in advice", "similarity"),
         Role::Muted,
     ));
     heading(&mut out, "Clauses", "requests won by their own skill", width, painter);

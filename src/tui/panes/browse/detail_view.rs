@@ -12,7 +12,9 @@ use super::skill_list::{ShownBundle, SkillList};
 use super::{contract_view, disclosure_view, files_view, items, rivals_view};
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::{Painter, RichLine, Scroll, Seg, Title, cells, cut_middle, shown, wrap, wrap_to};
+use crate::widgets::{
+    Painter, RichLine, Scroll, Seg, Title, cells, cut_line, cut_middle, shown, wrap, wrap_to,
+};
 use skills_api::{ClientViewState, ForeignBundle, finding_text};
 use skills_config::quoted;
 use skills_skill::{Finding, RefusalReason, Severity};
@@ -380,18 +382,20 @@ pub(super) fn finding_lines(finding: &Finding, width: u16, cx: &Draw<'_>) -> Vec
         Seg::new(finding.severity.to_string(), role),
         Seg::new(format!("  {}", finding.code), Role::Muted),
     ];
-    if let Some(field) = &finding.field {
-        head.push(Seg::new(format!("  {}", shown(field)), Role::Text));
+    let mut used: u16 = head.iter().map(|s| cells(&s.text)).sum();
+    let field = finding.field.as_ref().map(|field| format!("  {}", shown(field)));
+    if let Some(field) = field.filter(|field| used + cells(field) <= width) {
+        used += cells(&field);
+        head.push(Seg::new(field, Role::Text));
     }
     let place = shown(&finding.file.display().to_string());
     let place = finding.span.map_or(place.clone(), |s| format!("{place}:{}:{}", s.line, s.column));
-    let used: u16 = head.iter().map(|s| cells(&s.text)).sum();
     if used + cells(&place) + 2 <= width {
         let gap = usize::from(width - used - cells(&place));
         head.push(Seg::new(" ".repeat(gap), Role::Text));
         head.push(Seg::new(place, Role::Muted));
     }
-    let mut out = vec![RichLine::from_segs(head)];
+    let mut out = vec![cut_line(&RichLine::from_segs(head), width, cx.glyphs.ellipsis)];
     for (text, role) in [(&finding.message, Role::Text), (&finding.help, Role::Muted)] {
         for mut segs in wrap(&[Seg::new(shown(text), role)], width.saturating_sub(2)) {
             segs.insert(0, Seg::new("  ", Role::Text));

@@ -8,6 +8,7 @@ use super::collisions_view::clause_line;
 use super::detail::Detail;
 use crate::pane::{Draw, Effect};
 use crate::theme::Role;
+use crate::widgets::format::plain_score;
 use crate::widgets::{Painter, RichLine, Seg, cells, counted, cut_end, shown, wrap};
 use skills_api::SkillRivals;
 use skills_discovery::GroupKind;
@@ -109,10 +110,8 @@ fn lines(rivals: &SkillRivals, width: u16, painter: &Painter<'_>) -> (Vec<RichLi
     let widths = columns(if is_narrow { NARROW_COLUMNS } else { WIDE_COLUMNS });
     let name_width = of_name(widths).unwrap_or(MIN_NAME).min(32);
     if report.rivals.is_empty() {
-        out.push(RichLine::of(
-            "no rivals: no other skill wins a request or is close in meaning",
-            Role::Muted,
-        ));
+        let text = "no rivals: no other skill wins a request or is close in meaning";
+        out.extend(wrap(&[Seg::new(text, Role::Muted)], width).into_iter().map(RichLine::from_segs));
     } else {
         let name = format!("{:<width$}", "rival", width = usize::from(name_width));
         let heads = ["lost", "won", "golden", if is_narrow { "sim." } else { "similarity" }];
@@ -138,7 +137,7 @@ fn lines(rivals: &SkillRivals, width: u16, painter: &Painter<'_>) -> (Vec<RichLi
             (figure(rival.lost), loss(rival.lost > 0)),
             (figure(rival.won), Role::Text),
             (golden, loss(!rival.golden_lost.is_empty())),
-            (format!("{:.2}", rival.similarity), Role::Muted),
+            (plain_score(rival.similarity, painter.glyphs), Role::Muted),
         ];
         let figures = figures.into_iter().zip(widths).filter(|(_, width)| *width > 0);
         let mut segs = vec![Seg::new(format!("{name}{padding}"), Role::Text).with(plus)];

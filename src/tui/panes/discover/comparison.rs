@@ -147,8 +147,8 @@ fn reason(label: &str, ours: &SignalSums, theirs: &SignalSums) -> Reason {
         (ScoreComponent::Body, false) => theirs("in the body of ", "", "body"),
         (ScoreComponent::Semantic, true) => ours("closer in meaning", "meaning"),
         (ScoreComponent::Semantic, false) => theirs("", " is closer", "meaning"),
-        (ScoreComponent::Rule, true) => ours("by rule", "rule"),
-        (ScoreComponent::Rule, false) => theirs("by rule for ", "", "rule"),
+        (ScoreComponent::Rule, true) => ours("rules favor it", "rule"),
+        (ScoreComponent::Rule, false) => theirs("rules favor ", "", "rule"),
     }
 }
 

@@ -195,6 +195,10 @@ impl Pane for Golden {
         Vec::new()
     }
 
+    fn leave(&mut self) {
+        self.is_removing = false;
+    }
+
     fn click(&mut self, at: Position) -> Vec<Effect> {
         self.is_removing = false;
         let tab = self.detail.tabs.iter().find(|(area, _)| area.contains(at)).map(|(_, tab)| *tab);

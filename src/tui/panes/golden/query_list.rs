@@ -60,17 +60,17 @@ impl QueryList {
         let source = result.source.and_then(|at| measured.report.sources.get(at));
         match source {
             Some(source) if measured.is_remote => {
-                Err(format!("{} is on the service's machine", source.file.display()))
+                Err(format!("the query is in a file on the service's machine: `{}`", source.file.display()))
             }
             Some(source) if source.is_editable => Ok(source),
             Some(source) => {
                 let is_shipped = source.file.ends_with("golden.yaml");
                 let why = if is_shipped {
-                    "is part of the shipped skills and read-only"
+                    "queries of shipped skills are read-only"
                 } else {
-                    "is not a golden.yaml; edit it in an editor"
+                    "only queries of a golden.yaml are changed here"
                 };
-                Err(format!("`{}` {why}", source.file.display()))
+                Err(format!("{why}: `{}`", source.file.display()))
             }
             None => Err("this query is in your own golden.yaml; edit it with skills golden".to_owned()),
         }

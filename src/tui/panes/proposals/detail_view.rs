@@ -12,7 +12,7 @@ use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::{
     Painter, RichLine, Scroll, Seg, Title, ago, break_code, cells, count, counted, cut_line, cut_middle,
-    exact, shown, wrap, wrap_to,
+    exact, rows_above_note, shown, wrap, wrap_to,
 };
 use skills_api::{
     CheckResult, ProposalCheck, ProposalCheckKind, ProposalDecision, ProposalState, ProposalSummary,
@@ -104,11 +104,11 @@ pub(super) fn draw(
     let text = Rect { height: body.height - decision, ..body };
     let lines = lines(view, part.unified, text.width.saturating_sub(1), cx.clock_ms, painter.glyphs);
     part.rows = lines.len();
-    part.scroll.height = usize::from(text.height);
+    part.scroll.height = rows_above_note(lines.len(), text.height);
     part.roll(0);
     let mut rules = Vec::new();
     let column = diff_view::column_width(text.width.saturating_sub(1));
-    for (line, y) in lines.iter().skip(part.scroll.offset).take(usize::from(text.height)).zip(text.y..) {
+    for (line, y) in lines.iter().skip(part.scroll.offset).take(part.scroll.height).zip(text.y..) {
         match line {
             Line::Title(name, note) => {
                 let title = Title { note: note.clone(), ..Title::of(name.clone(), false) };
@@ -129,7 +129,7 @@ pub(super) fn draw(
             }
         }
     }
-    let below = lines.len().saturating_sub(part.scroll.offset + usize::from(text.height));
+    let below = lines.len().saturating_sub(part.scroll.offset + part.scroll.height);
     if below > 0 {
         let note = format!(" {} more below {} ", count(below), painter.glyphs.down);
         painter.right(text.right(), text.bottom().saturating_sub(1), &note, Role::Muted);
@@ -183,7 +183,7 @@ fn push_head(lines: &mut Vec<Line>, view: &ProposalView, width: u16, clock_ms: i
     let message = format!(
         " {} proposed {} by {}",
         glyphs.dot,
-        ago(clock_ms - summary.proposed_at_ms),
+        ago(clock_ms.saturating_sub(summary.proposed_at_ms)),
         shown(&summary.proposed_by)
     );
     lines.push(Line::Rich(RichLine::from_segs(vec![
@@ -192,7 +192,7 @@ fn push_head(lines: &mut Vec<Line>, view: &ProposalView, width: u16, clock_ms: i
     ])));
     let decided = |what: &str, one: &ProposalDecision| {
         let notes = one.notes.as_deref().map(|notes| format!(": {}", shown(notes))).unwrap_or_default();
-        format!("{what} by {}, {}{notes}", shown(&one.by), ago(clock_ms - one.at_ms))
+        format!("{what} by {}, {}{notes}", shown(&one.by), ago(clock_ms.saturating_sub(one.at_ms)))
     };
     let verb = if summary.state == ProposalState::Denied { "denied" } else { "approved" };
     let decisions = [(verb, &summary.decision), ("rolled back", &summary.rollback)];

@@ -169,7 +169,7 @@ fn draw_row(
     painter.put(line.x + 3, line.y, glyph, role, 1);
     let end = line.right().saturating_sub(2);
     let at_ms = one.rollback.as_ref().or(one.decision.as_ref()).map_or(one.proposed_at_ms, |done| done.at_ms);
-    painter.right(end, line.y, &age(clock_ms - at_ms), Role::Muted);
+    painter.right(end, line.y, &age(clock_ms.saturating_sub(at_ms)), Role::Muted);
     let gain_end = end.saturating_sub(AGE_WIDTH);
     let change =
         one.p_at_1.map_or_else(|| painter.glyphs.dot.to_owned(), |value| gain(value, painter.glyphs));

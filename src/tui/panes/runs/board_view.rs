@@ -526,7 +526,7 @@ fn board_workers(
         x = painter.put(x, y, &busy, Role::Text, 8) + 2;
         let (seen, role) = match (worker.state, worker.seen_ms) {
             (WorkerState::Lost, _) | (_, None) => ("no heartbeat".to_owned(), Role::Danger),
-            (_, Some(seen)) => (format!("heartbeat {}", age(board.now_ms - seen)), Role::Muted),
+            (_, Some(seen)) => (format!("heartbeat {} ago", age(board.now_ms - seen)), Role::Muted),
         };
         let start = painter.right(row.right().saturating_sub(1), y, &seen, role);
         let runs: Vec<String> = worker.runs.iter().map(|run| super::list::tail(&run.run)).collect();
@@ -544,6 +544,7 @@ fn board_workers(
         );
     }
 }
+
 /// Draws the number of completed runs over the timeline.
 fn board_completed(board: &Board, line: TimeLine, row: Rect, painter: &mut Painter<'_>) {
     let counts = (board.completed_runs(), board.completed.as_slice());

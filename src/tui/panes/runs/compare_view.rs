@@ -161,7 +161,7 @@ fn pair_rows(comparison: &RunComparison, width: u16, cx: &Draw<'_>, turning: &'s
     if lines.last().is_some_and(|line| line.width() > 0) {
         lines.push(RichLine::default());
     }
-    lines.extend(heads(comparison, width));
+    lines.extend(heads(comparison, width, cx.glyphs.ellipsis));
     lines.push(RichLine::default());
     for pair in &comparison.steps {
         pair_lines(pair, width, cx, turning, &mut lines);
@@ -176,21 +176,51 @@ fn pair_rows(comparison: &RunComparison, width: u16, cx: &Draw<'_>, turning: &'s
     lines
 }
 
-/// Width of each of the two columns of states and times, at the right edge.
-const COLUMN: u16 = 12;
+/// Widths of the names, of the two columns of states and times at the right edge, and of the blank cells after each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Columns {
+    name: u16,
+    side: u16,
+    gap: u16,
+}
+
+/// Maximum width of a column of states and times.
+const MAX_SIDE: u16 = 12;
+/// Minimum width of the names, if the columns can be narrower.
+const MIN_NAME: u16 = 8;
+
+impl Columns {
+    fn of(width: u16) -> Self {
+        let gap = if width >= MIN_NAME + 2 * MAX_SIDE + 4 { 2 } else { 1 };
+        let side = (width.saturating_sub(MIN_NAME + 2 * gap) / 2).min(MAX_SIDE);
+        Self { name: width.saturating_sub(2 * (side + gap)), side, gap }
+    }
+
+    /// Returns a line of a name and the texts of both sides, each with its segment before it.
+    fn line(self, name: Seg, sides: [(Option<Seg>, Seg); 2], ellipsis: &str) -> RichLine {
+        let cell = |seg: Seg, width: u16, gap: u16| {
+            let text = cut_end(&seg.text, width, ellipsis).into_owned();
+            Seg { text: pad(&text, width + gap), ..seg }
+        };
+        let mut segs = vec![cell(name, self.name, self.gap)];
+        for (at, (sign, text)) in sides.into_iter().enumerate() {
+            let used = sign.as_ref().map_or(0, |sign| cells(&sign.text));
+            segs.extend(sign);
+            segs.push(cell(text, self.side.saturating_sub(used), if at == 0 { self.gap } else { 0 }));
+        }
+        RichLine::from_segs(segs)
+    }
+}
 
 /// Returns the state and the duration of both runs.
-fn heads(comparison: &RunComparison, width: u16) -> [RichLine; 2] {
-    let first = width.saturating_sub(2 * COLUMN + 2);
+fn heads(comparison: &RunComparison, width: u16, ellipsis: &str) -> [RichLine; 2] {
     let row = |name: &str, of: &dyn Fn(&ComparedRun) -> String| {
-        RichLine::from_segs(vec![
-            Seg::new(pad(name, first), Role::Muted),
-            Seg::new(pad(&of(&comparison.left), COLUMN + 2), Role::Text),
-            Seg::new(pad(&of(&comparison.right), COLUMN), Role::Text),
-        ])
+        let side = |run| (None, Seg::new(of(run), Role::Text));
+        let sides = [side(&comparison.left), side(&comparison.right)];
+        Columns::of(width).line(Seg::new(name, Role::Muted), sides, ellipsis)
     };
     [
-        row("step", &|side| cut_end(side.state.label(), COLUMN, "…").into_owned()),
+        row("step", &|side| side.state.label().to_owned()),
         row("in total", &|side| side.took_ms.map(duration).unwrap_or_default()),
     ]
 }
@@ -202,24 +232,18 @@ fn pair_lines(
     turning: &'static str,
     lines: &mut Vec<RichLine>,
 ) {
-    let first = width.saturating_sub(2 * COLUMN + 2);
     let differences = pair.differences();
     let name_role = if differences.is_empty() { Role::Muted } else { Role::Strong };
-    let name = cut_end(&shown(&pair.step), first.saturating_sub(2), cx.glyphs.ellipsis).into_owned();
-    let mut segs = vec![Seg::new(pad(&name, first), name_role)];
-    for (state, took, available) in
-        [(pair.left, pair.left_ms, COLUMN + 2), (pair.right, pair.right_ms, COLUMN)]
-    {
-        let Some(state) = state else {
-            segs.push(Seg::new(pad(cx.glyphs.minus, available), Role::Muted));
-            continue;
-        };
-        let (sign, role) = sign(state, cx.glyphs, turning);
-        segs.push(Seg::new(format!("{sign} "), role));
-        let took = took.map(duration).unwrap_or_default();
-        segs.push(Seg::new(pad(&took, available.saturating_sub(2)), Role::Text));
-    }
-    lines.push(RichLine::from_segs(segs));
+    let sides = [(pair.left, pair.left_ms), (pair.right, pair.right_ms)].map(|(state, took)| match state {
+        None => (None, Seg::new(cx.glyphs.minus, Role::Muted)),
+        Some(state) => {
+            let (sign, role) = sign(state, cx.glyphs, turning);
+            let took = took.map(duration).unwrap_or_default();
+            (Some(Seg::new(format!("{sign} "), role)), Seg::new(took, Role::Text))
+        }
+    });
+    let name = Seg::new(shown(&pair.step), name_role);
+    lines.push(Columns::of(width).line(name, sides, cx.glyphs.ellipsis));
     if !differences.is_empty() {
         lines.push(RichLine::of(format!("  {}", differences.join(", ")), Role::Muted));
     }
@@ -263,4 +287,21 @@ fn change_lines(what: &str, found: &[Change], width: u16, cx: &Draw<'_>, lines: 
 
 fn pad(text: &str, width: u16) -> String {
     format!("{text}{}", " ".repeat(usize::from(width.saturating_sub(cells(text)))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_of_a_narrow_comparison_have_gaps() {
+        let text = |width: u16| {
+            let side = |text: &str| (None, Seg::new(text, Role::Text));
+            let sides = [side("7 m 26 s"), side("0.2 s")];
+            let line = Columns::of(width).line(Seg::new("in total", Role::Muted), sides, "…");
+            line.segs.iter().map(|seg| seg.text.as_str()).collect::<String>()
+        };
+        assert_eq!(text(28), "in total 7 m 26 s  0.2 s    ");
+        assert_eq!(Columns::of(116), Columns { name: 88, side: 12, gap: 2 });
+    }
 }

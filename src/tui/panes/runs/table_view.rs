@@ -182,7 +182,8 @@ fn draw_facets(list: &mut RunList, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_
         if x + cells(&facet.key) + 10 > end {
             break;
         }
-        x = painter.put(x, row.y, &shown(&facet.key), Role::Muted, end.saturating_sub(x)) + 2;
+        let mut last = painter.put(x, row.y, &shown(&facet.key), Role::Muted, end.saturating_sub(x));
+        x = last + 2;
         for value in &facet.values {
             let number = format!("{}{more}", count(usize::try_from(value.runs).unwrap_or(0)));
             let sign =
@@ -190,13 +191,17 @@ fn draw_facets(list: &mut RunList, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_
             let text = sign + &shown(&value.value);
             let width = cells(&text) + 1 + cells(&number);
             if x + width > end {
+                // Others of its values have no space.
+                let ellipsis = painter.glyphs.ellipsis;
+                let at = (last + 1).min((end + 1).saturating_sub(cells(ellipsis))).max(last);
+                painter.put(at, row.y, ellipsis, Role::Muted, cells(ellipsis));
                 break 'all;
             }
             let start = x;
             x = painter.put(x, row.y, &text, Role::Text, width) + 1;
-            x = painter.put(x, row.y, &number, Role::Strong, width);
-            list.drawn.terms.push((Rect::new(start, row.y, x - start, 1), value.term.clone()));
-            x += 3;
+            last = painter.put(x, row.y, &number, Role::Strong, width);
+            list.drawn.terms.push((Rect::new(start, row.y, last - start, 1), value.term.clone()));
+            x = last + 3;
         }
     }
     let start = painter.right(row.right().saturating_sub(1), row.y, hint, Role::Muted);

@@ -26,7 +26,7 @@ pub(super) fn draw(state: &SessionState, area: Rect, buf: &mut Buffer, cx: &Draw
     let mut y = area.y + 1 + u16::from(area.height > 5);
     let Some(diff) = &composed.diff else {
         let long = "no recorded call; c records one";
-        let text = if cells(long) <= available { long } else { "none yet: c records it" };
+        let text = if cells(long) <= available { long } else { "none yet: c records one" };
         let none = cut_end(text, available, painter.glyphs.ellipsis);
         painter.put(area.x + 2, y, &none, Role::Muted, available);
         return;

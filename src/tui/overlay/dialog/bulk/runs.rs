@@ -329,9 +329,9 @@ impl RunRows {
         let first = row.version.is_none();
         let lacked_inputs = row.run.lacks_inputs();
         // A run that was resumed and failed again may have other inputs.
-        let reviewed_state = !self.decides() && command != CommandName::Cancel;
+        let is_of_state = matches!(command, CommandName::Resume | CommandName::Signal);
         let moved = gate_key(&row.run) != gate_key(&detail.run)
-            || (reviewed_state && row.run.since_ms != detail.run.since_ms);
+            || (is_of_state && row.run.since_ms != detail.run.since_ms);
         row.run.clone_from(&detail.run);
         row.preview.clone_from(&detail.sheet);
         row.version = Some(detail.contract_version.clone());

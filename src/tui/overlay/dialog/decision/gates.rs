@@ -45,7 +45,7 @@ impl PendingGate {
     /// whose approval is rejected no approval.
     fn takes(&self, verdict: Verdict, executes: bool, names_another: bool) -> bool {
         let is_rejected = verdict == Verdict::Approve && self.not_approver(names_another).is_some();
-        !is_rejected && !(executes && self.preview.blocked.is_some())
+        !(is_rejected || executes && self.preview.blocked.is_some())
     }
 
     /// Records that no decision was made here, because there was one before.
@@ -198,9 +198,9 @@ impl Gates {
     /// Returns how long the shown gate has been waiting, and how much time is left.
     pub fn waits(&self, clock: i64) -> String {
         let preview = &self.current().preview;
-        let left = preview.expires_ms.filter(|_| self.any_open()).map(|at| at - clock);
+        let left = preview.expires_ms.filter(|_| self.any_open()).map(|at| at.saturating_sub(clock));
         let left = left.filter(|left| *left > 0).map(|left| format!(", {} left", age(left)));
-        format!("waiting {}{}", age(clock - preview.since_ms), left.unwrap_or_default())
+        format!("waiting {}{}", age(clock.saturating_sub(preview.since_ms)), left.unwrap_or_default())
     }
 
     pub fn mark(&mut self, index: usize) -> bool {
@@ -233,8 +233,10 @@ impl Gates {
     /// Returns after how many milliseconds the texts change without input.
     pub fn changes_in(&self, clock: i64) -> Option<u64> {
         let open = self.all.iter().filter(|one| one.send_state == SendState::Open);
-        let left =
-            open.filter_map(|one| one.preview.expires_ms).map(|at| at - clock).filter(|left| *left > 0);
+        let left = open
+            .filter_map(|one| one.preview.expires_ms)
+            .map(|at| at.saturating_sub(clock))
+            .filter(|left| *left > 0);
         left.map(until_younger).min().and_then(|millis| u64::try_from(millis).ok())
     }
 

@@ -119,7 +119,7 @@ fn list_rows(all: &[PendingGate], clock: i64) -> Vec<ListRow> {
     let row = |(one, inputs): (&PendingGate, &Value)| {
         let title = one.title.as_deref().filter(|_| !is_one_title);
         let inputs = differences.line(inputs);
-        let left = one.preview.expires_ms.map(|at| at - clock).filter(|left| *left > 0);
+        let left = one.preview.expires_ms.map(|at| at.saturating_sub(clock)).filter(|left| *left > 0);
         let left = left.filter(|_| one.send_state == SendState::Open);
         ListRow {
             name: if inputs.is_empty() || title.is_some() { one.name() } else { inputs.clone() },
