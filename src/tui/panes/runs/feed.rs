@@ -24,7 +24,7 @@ struct KnownRun {
     run: RunRecord,
     /// Whether it belongs to the loaded pages.
     listed: bool,
-    /// The version since which it has been in its state and at its step.
+    /// The version since which it has been in its state, at its step and with its title.
     changed_at: u64,
 }
 
@@ -68,7 +68,9 @@ impl KnownRuns {
         match self.runs.entry(run.id.clone()) {
             Entry::Occupied(mut entry) => {
                 let known = entry.get_mut();
-                if !known.run.is_in_same_state(&run) || known.run.step != run.step {
+                // A word is searched for in the step and the title, too.
+                let has_same_texts = known.run.step == run.step && known.run.title() == run.title();
+                if !has_same_texts || !known.run.is_in_same_state(&run) {
                     known.changed_at = next;
                 }
                 self.version += u64::from(known.replace(run));
@@ -82,7 +84,7 @@ impl KnownRuns {
         }
     }
 
-    /// Returns the version since which a run has been in its state and at its step.
+    /// Returns the version since which a run has been in its state, at its step and with its title.
     fn changed_at(&self, id: &RunId) -> Option<u64> {
         self.runs.get(id).map(|known| known.changed_at)
     }
@@ -162,7 +164,7 @@ struct FilterMatches {
     text: String,
     /// The version of the known runs when it was sent.
     version: u64,
-    /// Matches without their inputs, each with the version since which it has been in its state and at its step.
+    /// Matches without their inputs, each with the version of their last change that the filter could notice.
     without_inputs: HashMap<RunId, u64>,
     /// The request in progress.
     pending: Option<u64>,
