@@ -309,11 +309,7 @@ pub fn checked_catalog(catalog: &Catalog, environment: bool) -> LintReport {
         own.findings.push(found(&loser.skill.id, &loser.skill.location, shadowed));
         own
     });
-    let refused = catalog.refused.par_iter().map(|refusal| {
-        let all = refusal.findings.iter();
-        let findings = all.map(|finding| found(&refusal.id, &refusal.location, finding.clone())).collect();
-        LintReport { findings, ..LintReport::default() }
-    });
+    let refused = catalog.refused.par_iter().map(of_refused);
     let undefined = LintReport { findings: undefined(catalog), ..LintReport::default() };
     let reports: Vec<LintReport> = winners.chain(losers).chain(refused).collect();
     let skills = catalog.entries.len() + catalog.shadowed.len() + catalog.refused.len();
@@ -398,12 +394,14 @@ pub(crate) fn bundle(read: &Result<Skill, RejectedBundle>) -> LintReport {
 fn of_bundle(read: &Result<Skill, RejectedBundle>, neighbors: Option<&Neighbors>) -> LintReport {
     match read {
         Ok(skill) => of_skill(skill, neighbors),
-        Err(refusal) => {
-            let all = refusal.findings.iter().cloned();
-            let findings = all.map(|finding| found(&refusal.id, &refusal.location, finding)).collect();
-            LintReport { findings, ..LintReport::default() }
-        }
+        Err(refusal) => of_refused(refusal),
     }
+}
+
+fn of_refused(refusal: &RejectedBundle) -> LintReport {
+    let all = lint::refused(refusal).into_iter();
+    let findings = all.map(|finding| found(&refusal.id, &refusal.location, finding)).collect();
+    LintReport { findings, ..LintReport::default() }
 }
 
 fn report_of(paths: &[PathBuf], neighbors: Option<&Neighbors>) -> LintReport {
@@ -1133,5 +1131,17 @@ steps:
         let (_dir, path) = file("---\nname: notes\n---\n");
         let report = files(&[path]);
         assert_eq!((report.skills, report.count(Severity::Error) > 0), (1, true));
+    }
+
+    #[test]
+    fn files_of_a_refused_bundle_are_searched_for_hidden_text() {
+        let (_dir, path) = file("---\nname: notes\nhooks: {Stop: []}\n---\n");
+        fs::write(path.with_file_name("more.md"), "a\u{202e}b").unwrap();
+        let codes = |report: LintReport| -> Vec<String> {
+            report.findings.into_iter().map(|found| found.finding.code).collect()
+        };
+        let found = codes(files(&[path]));
+        assert!(found.contains(&"smuggled-text".to_owned()), "{found:?}");
+        assert!(found.contains(&"hooks".to_owned()), "{found:?}");
     }
 }

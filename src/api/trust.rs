@@ -17,7 +17,7 @@ use skills_registry::{Trust, TrustState};
 use skills_skill::contract::{self, Binding, Endpoint, Protocol, Service, ServiceTarget, StepAction};
 use skills_skill::lint::executed_on_load;
 use skills_skill::lint::rules::HOOKS;
-use skills_skill::{Digest, Skill, SkillId, is_main_file};
+use skills_skill::{Digest, Finding, RefusalReason, Skill, SkillId, is_main_file};
 
 /// File name of a contract.
 const CONTRACT: &str = "skill.yaml";
@@ -97,15 +97,16 @@ pub fn survey(
     let has_moved = Cell::new(false);
     let scripts =
         measured.as_ref().map_or_else(Vec::new, |measured| scripts(place, &measured.files, &has_moved));
-    let read = |path: &str| {
-        let text = folder.as_ref()?.read_text(path, MAX_BYTES).ok()?;
+    let read_bytes = |path: &str| {
+        let bytes = folder.as_ref()?.read(path, MAX_BYTES).ok()?;
         let seen = measured.as_ref()?.files.get(path)?;
-        if seen.sha256 != Digest::of(text.as_bytes()) {
+        if seen.sha256 != Digest::of(&bytes) {
             has_moved.set(true);
             return None;
         }
-        Some(text)
+        Some(bytes)
     };
+    let read = |path: &str| String::from_utf8(read_bytes(path)?).ok();
     let mut defined = BTreeSet::new();
     let capabilities = below("capabilities/").filter(|path| is_yaml(path)).map(|path| {
         let capability = read(path).and_then(|text| contract::parse_capability(&place.join(path), &text).0);
@@ -141,10 +142,9 @@ pub fn survey(
     let described: Vec<String> = described.collect();
     // A bundle that is in no root is not in the catalog, and the one in the catalog may be an earlier version.
     let main = paths.iter().find(|path| is_main_file(path)).filter(|_| is_bundle(place));
-    let text = main.and_then(|main| Some((place.join(main), read(main)?)));
-    let seen = text.as_ref().and_then(|(main, text)| skills_skill::parse(main, text.as_bytes(), 0).ok());
-    let commands = text.iter().flat_map(|(_, text)| executed_on_load(text)).collect();
-    let has_hooks = |skill: &Skill| skill.findings.iter().any(|finding| finding.code == HOOKS.code);
+    let main = main.map(|main| MainFile::of(place, main, read_bytes(main).as_deref()));
+    let MainFile { id, commands, has_hooks } = main.unwrap_or_default();
+    let is_about_hooks = |finding: &Finding| finding.code == HOOKS.code;
     let contract = read(CONTRACT).filter(|_| is_bundle(place));
     let contract = contract.and_then(|text| contract::parse(&place.join(CONTRACT), &text).0);
     let (measured, obstacle) = if has_moved.get() {
@@ -160,15 +160,46 @@ pub fn survey(
         capabilities,
         services: described,
         commands,
-        hooks: skill.is_some_and(has_hooks) || seen.as_ref().is_some_and(has_hooks),
+        hooks: has_hooks || skill.is_some_and(|skill| skill.findings.iter().any(is_about_hooks)),
         files: measured.as_ref().map_or(0, |measured| measured.files.len()),
         bytes: measured.as_ref().map_or(0, |measured| measured.bytes),
         digest: measured.as_ref().map(|measured| measured.digest),
         place: place.to_owned(),
-        skill_id: skill.or(seen.as_ref()).map(|skill| skill.id.clone()),
+        skill_id: skill.map(|skill| skill.id.clone()).or(id),
         scripts,
         obstacle,
         measured,
+    }
+}
+
+/// What the main file of a bundle executes, also if it is refused here, because clients load it.
+#[derive(Default)]
+struct MainFile {
+    /// The id, if the file is not refused.
+    id: Option<SkillId>,
+    /// Commands in a line each, and what is not known.
+    commands: Vec<String>,
+    has_hooks: bool,
+}
+
+impl MainFile {
+    fn of(place: &Path, name: &str, bytes: Option<&[u8]>) -> Self {
+        let Some(bytes) = bytes else {
+            let unknown = format!("{name}: cannot be read, commands and hooks in it are not known");
+            return Self { commands: vec![unknown], ..Self::default() };
+        };
+        let mut commands = executed_on_load(&String::from_utf8_lossy(bytes));
+        let (id, findings) = match skills_skill::parse(&place.join(name), bytes, 0) {
+            Ok(skill) => (Some(skill.id), skill.findings),
+            Err(refusal) => {
+                if refusal.reason == RefusalReason::BadFrontmatter && !is_yaml(name) {
+                    commands.push(format!("{name}: invalid frontmatter, hooks in it are not known"));
+                }
+                (None, refusal.findings)
+            }
+        };
+        let has_hooks = findings.iter().any(|finding| finding.code == HOOKS.code);
+        Self { id, commands, has_hooks }
     }
 }
 

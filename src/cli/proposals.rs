@@ -275,7 +275,9 @@ pub fn render(view: &ProposalView, now_ms: i64, zone: &TimeZone, look: TerminalC
     let decided = |out: &mut String, what: &str, one: &Option<ProposalDecision>| {
         if let Some(one) = one {
             let notes = one.notes.as_deref().map(|notes| format!(": {notes}")).unwrap_or_default();
-            let line = format!("{what} by {}, {}{notes}", one.by, clock::moment(one.at_ms, zone));
+            // The audit log has the decisions of this machine; the file may come with a repository.
+            let at = clock::moment(one.at_ms, zone);
+            let line = format!("{what} by {}, {at}, as recorded in the file{notes}", one.by);
             hanging(out, "", &line);
         }
     };

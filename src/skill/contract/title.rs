@@ -129,6 +129,17 @@ mod tests {
         assert_eq!(derived_title(&values), title);
     }
 
+    #[test]
+    fn findings_about_placeholders_are_limited() {
+        let title = "{inputs.a}".repeat(100_000);
+        let text =
+            format!("id: x.y\nversion: 1.0.0\ntitle: '{title}'\nsteps: [{{id: a, wait_for_signal: go}}]\n");
+        let found = crate::contract::parse(std::path::Path::new("skill.yaml"), &text).1;
+        let found =
+            found.iter().filter(|finding| finding.field.as_deref().is_none_or(|field| field == "title"));
+        assert_eq!(found.count(), 101);
+    }
+
     proptest::proptest! {
         #[test]
         fn no_template_panics(template in "[a-z{}. ]{0,30}") {

@@ -17,14 +17,15 @@ use std::path::Path;
 
 use super::finding_builder::{Notes, slice};
 use super::yaml::{Entry, Node};
-use super::{Finding, Skill, fence};
-use skills_base::files::OpenError;
+use super::{Finding, RefusalReason, RejectedBundle, Skill, fence};
+use skills_base::files::{Folder, OpenError};
 
 pub(super) use fields::near_key;
 pub use ignore::{Ignored, ignore};
 pub use references::{Reference, ReferenceKind, references};
 pub use report::{ReportStyle, github, report};
 pub use trust::executed_on_load;
+pub(super) use trust::frontmatter_for_claude_code;
 
 /// The input of rules that need only the file.
 pub(super) struct LintInput<'a> {
@@ -34,6 +35,8 @@ pub(super) struct LintInput<'a> {
     pub root: &'a Node,
     /// Maps byte ranges of the YAML to those of the file.
     pub at: &'a dyn Fn(&Range<usize>) -> Range<usize>,
+    /// The frontmatter in the file.
+    pub frontmatter: Range<usize>,
 }
 
 impl LintInput<'_> {
@@ -55,7 +58,6 @@ pub(super) fn check(subject: &LintInput<'_>, body: Range<usize>, notes: &mut Not
     fields::name(subject, notes);
     check_shared(subject, notes);
     size::estimated(slice(notes.source, body.clone()), body.start, notes);
-    trust::expansions(body.start, notes);
 }
 
 /// Checks the same rules for a lone `skill.yaml`.
@@ -68,10 +70,18 @@ fn check_shared(subject: &LintInput<'_>, notes: &mut Notes<'_>) {
     fields::keys(subject, notes);
     fields::contradictions(subject, notes);
     description::check(subject, notes);
+}
+
+/// Checks the rules about trust, which also apply to files that are refused here, because clients may load them. `body`
+/// is the start of the body of a `SKILL.md`.
+pub(super) fn check_trust(subject: &LintInput<'_>, body: Option<usize>, notes: &mut Notes<'_>) {
     trust::hidden_characters(notes);
     trust::escaped_characters(subject, notes);
     trust::hooks(subject, notes);
     trust::grants(subject, notes);
+    if let Some(body) = body {
+        trust::expansions(body, notes);
+    }
 }
 
 /// Lints one bundle: returns the record's own findings, broken relative links, and exact token counts in place of the
@@ -96,6 +106,21 @@ pub fn bundle(skill: &Skill, source: &str) -> Vec<Finding> {
     findings.extend(contract_findings(skill));
     findings.extend(skill.open().iter().flat_map(|bundle| trust::hidden_in_files(bundle, file)));
     findings.sort_by_key(|finding| finding.span.map(|span| span.offset));
+    findings
+}
+
+/// Returns the findings of a refused bundle: those of its main file, and hidden text in its other files, which clients may
+/// load.
+pub fn refused(refusal: &RejectedBundle) -> Vec<Finding> {
+    use RefusalReason::{BadFrontmatter, NoDescription, NotUtf8, TooLarge};
+    let mut findings = refusal.findings.clone();
+    let location = &refusal.location;
+    if matches!(refusal.reason, NoDescription | NotUtf8 | TooLarge | BadFrontmatter)
+        && let (Some(folder), Some(main)) = (location.parent(), location.file_name())
+        && let Ok(folder) = Folder::follow(folder)
+    {
+        findings.extend(trust::hidden_in_files(&folder, Path::new(main)));
+    }
     findings
 }
 

