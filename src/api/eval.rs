@@ -6,31 +6,97 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::golden::{GoldenQuery, invalid};
+use super::golden::{GoldenQuery, MAX_QUERY_LEN, invalid};
 use super::{Code, Error};
-use skills_base::files::{Folder, canonicalize};
+use skills_base::files::{Folder, OpenError, canonicalize};
+use skills_base::number::inflected;
 use skills_discovery::{
     self, Advice, Baseline, Case, ChangedQuery, ComparedQueries, Document, EvalOptions, EvalReport, Expect,
     GoldenError, Outcome, Policy, Regression, RequestError, Router, golden_yaml, queries_jsonl, skill_evals,
     skills_jsonl,
 };
 use skills_registry::{Catalog, RootState};
-use skills_skill::SkillId;
+use skills_skill::{MAX_BYTES, Skill, SkillId};
 
 /// File name of a root's golden set.
 const GOLDEN: &str = "golden.yaml";
 /// Folder of a bundle with its evaluation files.
 const EVALS: &str = "evals";
 
-/// Maximum number of queries of a root's golden set: they are measured for every draft and proposal.
-const MAX_GOLDEN_QUERIES: usize = 5_000;
-/// Maximum number of evaluations of a file of a bundle: they are measured for other skills too.
-const MAX_EVALS: usize = 200;
+/// Limits of a root's golden set: its queries are measured for every draft and proposal.
+const GOLDEN_LIMITS: QueryLimits = QueryLimits { of: "golden.yaml", queries: 5_000, chars: 1_000_000 };
+/// Limits of the evaluations of a bundle: they are measured for other skills too.
+const EVAL_LIMITS: QueryLimits =
+    QueryLimits { of: "the evaluations of a bundle", queries: 200, chars: 100_000 };
 /// Maximum number of evaluation files of a bundle.
 const MAX_EVAL_FILES: usize = 20;
 
-/// Maximum size of a golden set of a root or bundle, in bytes.
+/// Maximum size of a golden set of a root, in bytes.
 const GOLDEN_LIMIT: u64 = 16 << 20;
+
+/// Limits of the queries that are measured.
+#[derive(Debug, Clone, Copy)]
+struct QueryLimits {
+    /// What they apply to.
+    of: &'static str,
+    /// Maximum number of queries.
+    queries: usize,
+    /// Maximum total length of the queries in characters.
+    chars: usize,
+}
+
+/// Selects the queries of one or several files that are within limits.
+#[derive(Debug)]
+struct QuerySelection {
+    limits: QueryLimits,
+    /// Number of further queries.
+    queries: usize,
+    /// Total length of further queries in characters.
+    chars: usize,
+}
+
+impl QuerySelection {
+    fn new(limits: QueryLimits) -> Self {
+        Self { limits, queries: limits.queries, chars: limits.chars }
+    }
+
+    /// Drops the queries of a file that are too long, and those beyond the limits; adds the reasons to `warnings`.
+    fn select(&mut self, file: &Path, cases: Vec<Case>, warnings: &mut Vec<String>) -> Vec<Case> {
+        let total = cases.len();
+        let mut used = Vec::new();
+        let (mut first_long, mut long, mut beyond) = (None, 0_usize, 0_usize);
+        for (at, case) in cases.into_iter().enumerate() {
+            let length = case.query.chars().count();
+            if length > MAX_QUERY_LEN {
+                first_long = first_long.or(Some(at + 1));
+                long += 1;
+            } else if beyond > 0 || self.queries == 0 || length > self.chars {
+                beyond += 1;
+            } else {
+                self.queries -= 1;
+                self.chars -= length;
+                used.push(case);
+            }
+        }
+        let file = file.display();
+        if let Some(first) = first_long {
+            let what = inflected(long, "query has", "queries have");
+            warnings.push(format!(
+                "{file}: {what} more than {MAX_QUERY_LEN} characters and cannot be measured; the first is entry \
+                    {first}"
+            ));
+        }
+        if beyond > 0 {
+            let QueryLimits { of, queries, chars } = self.limits;
+            let what = inflected(beyond, "query is", "queries are");
+            warnings.push(format!(
+                "{file}: {what} not measured, of {total}; the maximum for {of} is {queries} queries with {chars} \
+                    characters in total"
+            ));
+        }
+        used
+    }
+}
 
 /// The parameters of a measurement.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -140,46 +206,14 @@ pub fn golden_of(catalog: &Catalog, own: Option<&Path>) -> Result<Golden, Error>
                 golden.warnings.push(unreadable(&file, &error).message);
             }
             text => {
-                let before = golden.cases.len();
-                golden.read(&file, golden_yaml, |_| text)?;
-                golden.truncate(before + MAX_GOLDEN_QUERIES, &file);
+                golden.read(&file, golden_yaml, Some(GOLDEN_LIMITS), |_| text)?;
             }
         }
     }
     // An evaluation file may have been imported.
     let queries: HashSet<String> = golden.cases.iter().map(|case| case.query.clone()).collect();
     for entry in &catalog.entries {
-        let Ok(bundle) = entry.skill.open() else { continue };
-        let Ok(files) = bundle.entries(EVALS) else { continue };
-        let mut names: Vec<String> = files.into_iter().map(|file| file.name).collect();
-        names.retain(|name| Path::new(name).extension().is_some_and(|e| e == "json"));
-        names.sort();
-        if names.len() > MAX_EVAL_FILES {
-            let folder = entry.skill.root_dir.join(EVALS);
-            golden.warnings.push(format!(
-                "{}: {} evaluation files; only the first {MAX_EVAL_FILES} are used",
-                folder.display(),
-                names.len()
-            ));
-        }
-        for name in names.into_iter().take(MAX_EVAL_FILES) {
-            let path = format!("{EVALS}/{name}");
-            // A folder of that name can contain other files, which are skipped.
-            let Ok(text) = bundle.read_text(&path, GOLDEN_LIMIT) else { continue };
-            if let Ok(mut cases) = skill_evals(&entry.skill.id, &text) {
-                if cases.len() > MAX_EVALS {
-                    let file = entry.skill.root_dir.join(&path);
-                    golden.warnings.push(format!(
-                        "{}: {} evaluations; only the first {MAX_EVALS} are used",
-                        file.display(),
-                        cases.len()
-                    ));
-                    cases.truncate(MAX_EVALS);
-                }
-                cases.retain(|case| !(queries.contains(&case.query) && golden.cases.contains(case)));
-                golden.take(entry.skill.root_dir.join(path), cases);
-            }
-        }
+        golden.read_evals(&entry.skill, &queries);
     }
     if golden.files.is_empty() && golden.warnings.is_empty() {
         return Err(Error::new(
@@ -220,7 +254,7 @@ pub fn golden_in(queries: &Path, out_of_scope: Option<&Path>) -> Result<Golden, 
             queries_jsonl
         };
         // A file named by the user may be a pipe: `--queries <(…)`.
-        if !golden.read(file, read, skills_base::files::read_user_text)? {
+        if !golden.read(file, read, None, skills_base::files::read_user_text)? {
             return Err(Error::new(Code::NotFound, format!("file {} does not exist", file.display())));
         }
     }
@@ -259,24 +293,53 @@ impl Golden {
         self.files.push(file);
     }
 
-    /// Drops the queries of a file beyond this number.
-    fn truncate(&mut self, max: usize, file: &Path) {
-        if self.cases.len() > max {
-            let dropped = self.cases.len() - max;
-            let file = file.display();
+    /// Adds the evaluations of a bundle, without those that are already among `known` queries.
+    fn read_evals(&mut self, skill: &Skill, known: &HashSet<String>) {
+        let Ok(bundle) = skill.open() else { return };
+        let Ok(files) = bundle.entries(EVALS) else { return };
+        let mut names: Vec<String> = files.into_iter().map(|file| file.name).collect();
+        names.retain(|name| Path::new(name).extension().is_some_and(|e| e == "json"));
+        names.sort();
+        if names.len() > MAX_EVAL_FILES {
+            let folder = skill.root_dir.join(EVALS);
             self.warnings.push(format!(
-                "{file}: only the first {MAX_GOLDEN_QUERIES} queries are used, {dropped} are not"
+                "{}: {} evaluation files; only the first {MAX_EVAL_FILES} are used",
+                folder.display(),
+                names.len()
             ));
-            self.cases.truncate(max);
-            self.sources.truncate(max);
+        }
+        let mut selection = QuerySelection::new(EVAL_LIMITS);
+        for name in names.into_iter().take(MAX_EVAL_FILES) {
+            let path = format!("{EVALS}/{name}");
+            let file = skill.root_dir.join(&path);
+            let text = match bundle.read_text(&path, MAX_BYTES) {
+                Ok(text) => text,
+                Err(OpenError::TooLarge { limit, .. }) => {
+                    let file = file.display();
+                    self.warnings
+                        .push(format!("{file}: the file has more than {limit} bytes and is not used"));
+                    continue;
+                }
+                // A folder of that name can contain other files, which are skipped.
+                Err(_) => continue,
+            };
+            let Ok(cases) = skill_evals(&skill.id, &text) else { continue };
+            let mut cases = selection.select(&file, cases, &mut self.warnings);
+            // No request is empty: one such entry would end the measurement of all queries.
+            cases.retain(|case| {
+                let is_known = known.contains(&case.query) && self.cases.contains(case);
+                !is_known && !case.query.trim().is_empty()
+            });
+            self.take(file, cases);
         }
     }
 
-    /// Adds a file's queries; returns false if the file does not exist.
+    /// Adds a file's queries within the limits; returns false if the file does not exist.
     fn read(
         &mut self,
         file: &Path,
         read: fn(&str) -> Result<Vec<Case>, GoldenError>,
+        limits: Option<QueryLimits>,
         open: impl FnOnce(&Path) -> io::Result<String>,
     ) -> Result<bool, Error> {
         let text = match open(file) {
@@ -286,8 +349,11 @@ impl Golden {
         };
         // A file may have lost its last query.
         let has_queries = text.lines().any(|line| !line.trim().is_empty() && !line.trim().starts_with('#'));
-        let cases =
+        let mut cases =
             if has_queries { read(&text).map_err(|error| unreadable(file, &error))? } else { Vec::new() };
+        if let Some(limits) = limits {
+            cases = QuerySelection::new(limits).select(file, cases, &mut self.warnings);
+        }
         self.take(file.to_owned(), cases);
         Ok(true)
     }
@@ -457,4 +523,35 @@ fn advice(
         found.extend(skills_discovery::advise(router, &document, &lost.query, cases, &current)?);
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_beyond_the_limits_are_dropped_with_a_warning() {
+        let case = |length: usize| Case { query: "ä".repeat(length), expect: Expect::Nothing };
+        let limits = QueryLimits { of: "a set", queries: 3, chars: MAX_QUERY_LEN + 10 };
+        let mut selection = QuerySelection::new(limits);
+        let mut selected = |name: &str, lengths: &[usize]| {
+            let mut warnings = Vec::new();
+            let cases = lengths.iter().copied().map(case).collect();
+            let used = selection.select(Path::new(name), cases, &mut warnings);
+            (used.iter().map(|case| case.query.chars().count()).collect::<Vec<_>>(), warnings)
+        };
+        let (used, warnings) = selected("a.json", &[1, MAX_QUERY_LEN + 1, MAX_QUERY_LEN]);
+        assert_eq!(used, [1, MAX_QUERY_LEN]);
+        let long =
+            "a.json: 1 query has more than 20000 characters and cannot be measured; the first is entry 2";
+        assert_eq!(warnings, [long]);
+        // The limits apply to all files together: 9 characters and one query are left.
+        let (used, warnings) = selected("b.json", &[10, 1]);
+        assert!(used.is_empty());
+        let beyond = "b.json: 2 queries are not measured, of 2; the maximum for a set is 3 queries with 20010 \
+            characters in total";
+        assert_eq!(warnings, [beyond]);
+        assert_eq!(selected("c.json", &[9]), (vec![9], Vec::new()));
+        assert_eq!(selected("d.json", &[0]).1.len(), 1, "the number of queries is reached");
+    }
 }

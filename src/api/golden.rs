@@ -84,7 +84,7 @@ impl GoldenQuery {
 }
 
 /// Maximum number of characters of a query.
-const MAX_QUERY_LEN: usize = 20_000;
+pub const MAX_QUERY_LEN: usize = 20_000;
 /// Maximum number of queries of a caller.
 pub const MAX_QUERIES: usize = 2_000;
 

@@ -114,6 +114,35 @@ fn a_golden_set_that_is_a_pipe_does_not_hide_the_others() {
 }
 
 #[test]
+fn long_and_empty_evaluations_of_a_bundle_are_not_measured() {
+    let home = Home::with_skills();
+    golden(&home);
+    let entry = |query: &str| serde_json::json!({"query": query, "should_trigger": true});
+    let long = "table ".repeat(4_000);
+    let evals = serde_json::json!([entry("read rows of a pdf"), entry(" "), entry(&long)]);
+    home.file("pdf-tables/evals/a.json", evals.to_string());
+    let many: Vec<_> = (0..300).map(|n| entry(&format!("page {n} of a pdf"))).collect();
+    home.file("pdf-tables/evals/b.json", serde_json::Value::from(many).to_string());
+    home.file("pdf-tables/evals/c.json", "x".repeat((2 << 20) + 1));
+    for command in ["eval", "governance"] {
+        let answer = home.run(&[command, "--json"]);
+        assert_eq!(answer.code, 0, "{command}: {}", answer.stderr);
+        let report = answer.json();
+        let warnings = report["warnings"].as_array().unwrap();
+        assert_eq!(warnings.len(), 3, "{command}: {warnings:?}");
+        for (warning, parts) in warnings.iter().zip([
+            ["a.json: 1 query has more than 20000 characters", "entry 3"],
+            ["b.json: 102 queries are not measured, of 300", "200 queries"],
+            ["c.json: the file has more than", "is not used"],
+        ]) {
+            let warning = warning.as_str().unwrap();
+            assert!(parts.iter().all(|part| warning.contains(part)), "{command}: {warning}");
+        }
+    }
+    assert_eq!(home.json(&["eval"])["queries"], 3 + 1 + 198);
+}
+
+#[test]
 fn missing_evidence_names_commands_for_the_same_skills() {
     let home = Home::with_skills();
     home.file(

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rayon::prelude::*;
+use tokio_util::sync::CancellationToken;
 
 use super::indexer::Shared;
 use super::reports::Reports;
@@ -21,7 +22,7 @@ use crate::{
 use skills_authoring::governance::{Facts, GoldenFacts, LifecycleStatus, RunFacts, judge};
 use skills_base::sync::RwLockExt as _;
 use skills_config::operands;
-use skills_discovery::{Case, Expect, Fit, Request};
+use skills_discovery::{Case, Expect, Fit, IsCanceled, Request};
 use skills_model::RunState;
 use skills_registry::policy::Policy;
 use skills_registry::trust::TrustSnapshot;
@@ -107,9 +108,13 @@ impl Governance {
         let contracts = Arc::clone(&self.contracts);
         let (shared, usual) = (Arc::clone(&self.shared), usual_request(&self.skills.config));
         let own = self.skills.config.golden_file();
+        // The work ends at the next query once its caller is gone.
+        let canceled = CancellationToken::new();
+        let _cancel = canceled.clone().drop_guard();
+        let is_canceled: IsCanceled = Arc::new(move || canceled.is_cancelled());
         let work = move || {
             let findings = findings(&catalog, &skills)?;
-            let (golden, warnings) = golden(&catalog, own.as_deref(), &skills, &shared, &usual)?;
+            let (golden, warnings) = golden(&catalog, own.as_deref(), &skills, &shared, &usual, is_canceled)?;
             let evidence = EvidenceContext {
                 catalog,
                 findings,
@@ -267,6 +272,7 @@ fn golden(
     skills: &[Arc<Skill>],
     shared: &Shared,
     usual: &Request,
+    is_canceled: IsCanceled,
 ) -> Result<(HashMap<SkillId, GoldenFacts>, Vec<String>), Error> {
     let golden = match eval::golden_of(catalog, own) {
         Ok(golden) => golden,
@@ -281,7 +287,7 @@ fn golden(
     };
     let cases: Vec<&Case> = golden.cases().iter().filter(names).collect();
     // A snapshot: the index changes meanwhile, and other rankings do not wait for that.
-    let router = shared.router.read_locked().snapshot();
+    let router = shared.router.read_locked().snapshot().cancelable(is_canceled);
     // The few queries of one skill do not wait for the shared threads.
     let firsts = cases.par_iter().with_min_len(MIN_QUERIES_PER_THREAD).map(|case| {
         let request = Request { intent: case.query.clone(), ..usual.clone() };
@@ -311,4 +317,41 @@ fn golden(
         }
     }
     Ok((facts, golden.warnings().to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Local;
+    use super::*;
+    use skills_config::{Config, Env, MEMORY_STORE};
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn measurement_of_a_caller_that_is_gone_ends() {
+        let home = tempfile::tempdir().unwrap();
+        let root = home.path().join("skills");
+        std::fs::create_dir_all(root.join("pdf")).unwrap();
+        std::fs::write(
+            root.join("pdf/SKILL.md"),
+            "---\nname: pdf\ndescription: Reads pdf files.\n---\n# pdf\n",
+        )
+        .unwrap();
+        std::fs::write(root.join("golden.yaml"), "- query: read a pdf\n  expect: [pdf]\n").unwrap();
+        let config = Config {
+            store: Some(MEMORY_STORE.to_owned()),
+            watch: false,
+            argument_roots: vec![root],
+            ..Config::defaults(home.path(), &Env::at(home.path()))
+        };
+        let core = Local::open(config).unwrap();
+        core.ranking.wait_for_index().await.unwrap();
+        let quality = &core.quality;
+        let catalog = quality.skills.registry.snapshot();
+        let skills: Vec<Arc<Skill>> = catalog.entries.iter().map(|entry| Arc::clone(&entry.skill)).collect();
+        let usual = usual_request(&quality.skills.config);
+        let measured = |is_gone: bool| {
+            golden(&catalog, None, &skills, &quality.shared, &usual, Arc::new(move || is_gone))
+        };
+        assert_eq!(measured(false).unwrap().0[&SkillId::new("pdf")].found, 1);
+        assert_eq!(measured(true).unwrap_err().message, "canceled");
+    }
 }
