@@ -1,6 +1,6 @@
 //! What distinguishes the runs of a list: the inputs and labels in which they differ, and what they have in common.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
@@ -26,9 +26,9 @@ pub struct Distinction {
     pub inputs: String,
     /// Labels that are the same in all runs.
     pub labels: String,
-    /// Inputs and labels in which each run differs from the others of its skill, except what all titles say. In a list
-    /// of several skills, inputs that are the same in all runs of one of them, too. The runs of a skill have the same
-    /// fields in the same order; a field that a run does not have is empty.
+    /// Inputs and labels in which each run differs from the others of its skill, also those that its title contains: titles
+    /// are truncated, and may contain any text. In a list of several skills, inputs that are the same in all runs of one of
+    /// them, too. The runs of a skill have the same fields in the same order; a field that a run does not have is empty.
     pub rows: Vec<Vec<String>>,
     /// Whether the list leaves out the inputs of each run.
     without_inputs: Vec<bool>,
@@ -105,16 +105,13 @@ fn compare(runs: &[&RunRecord], with_empty_fields: bool) -> Distinction {
     }
     for of_skill in by_skill.values() {
         let inputs: Vec<&Value> = of_skill.iter().map(|at| &runs[*at].inputs).collect();
-        let mut own_inputs = Differences::of(&inputs);
+        let own_inputs = Differences::of(&inputs);
         if by_skill.len() == 1 && runs.len() > 1 {
             out.inputs = own_inputs.common();
         }
         // What is the same in the runs of one skill is not stated for all runs.
         let of_all = by_skill.len() > 1 && with_empty_fields;
         let own_common = if of_all { own_inputs.common_fields() } else { Vec::new() };
-        if !is_one_title {
-            own_inputs.omit_told(inputs.iter().copied().zip(of_skill.iter().map(|at| runs[*at].title())));
-        }
         for (at, inputs) in of_skill.iter().zip(inputs) {
             let own = row(&own_inputs, inputs);
             out.rows[*at] = [own, own_common.clone(), row(&own_labels, labels[*at])].concat();
@@ -159,26 +156,6 @@ impl<'v> Differences<'v> {
         }
         let names = values.into_keys().map(str::to_owned).collect();
         Self { first: objects.first().copied(), names, common }
-    }
-
-    /// Omits the fields whose values are said by the titles of all objects that have one.
-    pub fn omit_told<'o>(&mut self, titled: impl IntoIterator<Item = (&'o Value, Option<&'o str>)>) {
-        let mut differing = HashSet::new();
-        for (object, title) in titled {
-            let fields = object.as_object().into_iter().flatten();
-            let fields: Vec<(&str, String)> =
-                fields.map(|(name, value)| (name.as_str(), value_line(value))).collect();
-            let mut counts: HashMap<&str, usize> = HashMap::new();
-            for (_, value) in &fields {
-                *counts.entry(value).or_default() += 1;
-            }
-            // A value that two fields have does not tell which of them the title means.
-            let is_told =
-                |value: &str| counts[value] == 1 && title.is_some_and(|title| contains_word(title, value));
-            let own = fields.iter().filter(|(name, value)| !value.is_empty() && self.has(name));
-            differing.extend(own.filter(|(_, value)| !is_told(value)).map(|(name, _)| *name));
-        }
-        self.names.retain(|name| differing.contains(name.as_str()));
     }
 
     fn has(&self, name: &str) -> bool {
@@ -261,15 +238,6 @@ fn named(name: &str, value: &Value, same: usize) -> String {
     format!("{}={shown}", safe_text::field(name))
 }
 
-fn contains_word(title: &str, value: &str) -> bool {
-    // A period joins the parts of a version, and a hyphen those of a name: `eu-central-1`.
-    let is_part = |other: Option<char>| other.is_some_and(|c| c.is_alphanumeric() || "._-".contains(c));
-    !value.is_empty()
-        && title.match_indices(value).any(|(at, _)| {
-            !is_part(title[..at].chars().next_back()) && !is_part(title[at + value.len()..].chars().next())
-        })
-}
-
 /// Returns whether all values are equal.
 pub fn is_same<T: PartialEq>(values: impl IntoIterator<Item = T>) -> bool {
     let mut values = values.into_iter();
@@ -294,32 +262,6 @@ mod tests {
         assert_eq!(differences.common(), "to=ana");
         assert_eq!(Differences::of(&[&one]).names, ["count", "to"]);
         assert!(is_same([&one, &one]) && !is_same([&one, &other]));
-    }
-
-    #[test]
-    fn titles_replace_only_inputs_that_all_titles_contain() {
-        let rows = |runs: &[(Value, &str)]| {
-            let mut differences = Differences::of(&runs.iter().map(|(inputs, _)| inputs).collect::<Vec<_>>());
-            differences.omit_told(runs.iter().map(|(inputs, title)| (inputs, Some(*title))));
-            runs.iter().map(|(inputs, _)| differences.line(inputs)).collect::<Vec<_>>()
-        };
-        let runs = [
-            (json!({"version": "8.0.0", "n": 10}), "Deploy 8.0.0 to eu"),
-            (json!({"version": "8.0.1", "n": 0}), "Deploy 8.0.1 to eu"),
-        ];
-        assert_eq!(rows(&runs), ["n=10", "n=0"], "a digit of the version is not an input");
-        let runs = [
-            (json!({"version": "5.1.0", "n": 1, "team": ""}), "Deploy 5.1.0 to eu-central-1 1"),
-            (json!({"version": "5.1.1", "n": 2, "team": "web"}), "Deploy 5.1.1 to eu-central-1"),
-        ];
-        assert_eq!(
-            rows(&runs),
-            ["n=1", "n=2  team=web"],
-            "every row has the input that one title does not say"
-        );
-        let runs =
-            [(json!({"amount": 10, "extra": 10}), "Pay 10"), (json!({"amount": 11, "extra": 12}), "Pay 11")];
-        assert_eq!(rows(&runs), ["amount=10  extra=10", "amount=11  extra=12"]);
     }
 
     fn run(skill: &str, title: &str, inputs: Value) -> RunRecord {
@@ -363,6 +305,19 @@ mod tests {
     }
 
     #[test]
+    fn an_input_that_the_title_contains_is_listed() {
+        let long = format!("R-9 to alice, {}", "x".repeat(60));
+        let runs = [
+            run("pay", &format!("Pay {long} to mallory"), json!({"ref": long, "to": "mallory"})),
+            run("pay", "Pay R-8 to bob", json!({"ref": "R-8", "to": "bob"})),
+        ];
+        let lines = distinguish(&runs).lines("  ");
+        assert!(lines[0].ends_with("to=mallory"), "{lines:?}");
+        assert_eq!(lines[1], "ref=R-8  to=bob");
+        assert!(distinguish(&runs[..1]).lines("  ")[0].ends_with("to=mallory"));
+    }
+
+    #[test]
     fn runs_with_the_same_title_are_distinguished() {
         let note = |end: &str| {
             let text = format!("Dear supplier, the invoice that you sent last week {end}");
@@ -384,9 +339,9 @@ mod tests {
         let pay = |n: u32| run("pay", &format!("Pay {n}"), json!({"n": n, "to": "mallory"}));
         let runs = [pay(1), pay(2), run("send", "Send", json!({"to": "ana"}))];
         let distinction = distinguish(&runs);
-        assert_eq!(distinction.lines("  "), ["to=mallory", "to=mallory", "to=ana"]);
+        assert_eq!(distinction.lines("  "), ["n=1  to=mallory", "n=2  to=mallory", "to=ana"]);
         assert_eq!(distinguish(&runs[..2]).inputs, "to=mallory");
-        assert_eq!(distinguish(&runs[..2]).lines("  "), ["", ""]);
+        assert_eq!(distinguish(&runs[..2]).lines("  "), ["n=1", "n=2"]);
     }
 
     #[test]
@@ -395,11 +350,8 @@ mod tests {
         let runs: Vec<RunRecord> = (0..20_000).map(|n| run("pay", "Pay", inputs(n))).collect();
         let rows = distinguishing_texts(&runs.iter().collect::<Vec<_>>(), ", ");
         assert_eq!(rows[7], "n=7, note7=7.7");
-        let mut differences = Differences::of(&runs.iter().map(|run| &run.inputs).collect::<Vec<_>>());
+        let differences = Differences::of(&runs.iter().map(|run| &run.inputs).collect::<Vec<_>>());
         assert_eq!((differences.names.len(), differences.common()), (20_001, "to=ana".to_owned()));
-        let titles: Vec<String> = (0..runs.len()).map(|n| format!("Pay {n}")).collect();
-        differences.omit_told(runs.iter().zip(&titles).map(|(run, title)| (&run.inputs, Some(&**title))));
-        assert_eq!(differences.line(&runs[7].inputs), "note7=7.7");
     }
 
     #[test]

@@ -369,8 +369,18 @@ pub async fn commands_apply_to_the_state_that_was_reviewed(store: &dyn Store, ti
     let refused = store.fork_if(&expires, reviewed, None, RunId("fork".into()), true, None).await;
     assert!(matches!(refused, Err(StoreError::PreconditionFailed { .. })), "{refused:?}");
     let now = Some(store.run(&expires).await.unwrap().unwrap().since_ms);
-    store.fork_if(&expires, now, None, RunId("fork".into()), true, None).await.unwrap();
+    let fork = store.fork_if(&expires, now, None, RunId("fork".into()), true, None).await.unwrap();
     store.command_if(&expires, now, Command::Resume, None, None, None).await.unwrap();
+
+    // A run that is resumed and paused again before it is executed is pending all the time.
+    time.pass(10);
+    store.command(&fork.id, Command::Resume, None, None, Some(json!({"to": "eve"}))).await.unwrap();
+    time.pass(10);
+    let paused = store.command(&fork.id, Command::Pause, None, None, None).await.unwrap().run;
+    assert!(paused.paused && paused.since_ms > fork.since_ms, "{paused:?}");
+    let reviewed = Some(fork.since_ms);
+    let refused = store.command_if(&fork.id, reviewed, Command::Resume, None, None, None).await.unwrap_err();
+    assert!(matches!(refused, StoreError::PreconditionFailed { .. }), "{refused}");
 }
 
 pub async fn corrections_of_inputs_are_limited(store: &dyn Store, _: &Time) {

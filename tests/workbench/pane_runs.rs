@@ -183,15 +183,19 @@ fn a_resume_shows_inputs_that_lists_leave_out() {
 
 #[test]
 fn a_signal_is_not_sent_to_another_wait() {
-    let client = core(vec![detail(&id(2), "books-close", RunState::WaitingForSignal)]);
-    let mut harness = opened(&client, 120, 36);
-    harness.press("s").wait_for("Send a signal");
-    client.runs.work(&id(2), "run.waiting", json!({}), |run| {
-        run.run.gate = Some(Gate::Signal { step: "pay".to_owned(), name: "books-closed".to_owned() });
-    });
-    harness.wait_for("The run has changed since");
-    harness.press("ctrl-s esc").wait_until("the dialog is gone", |s| !s.contains("Send a signal"));
-    assert_eq!(commands(&client), []);
+    let other_step = |run: &mut RunRecord| {
+        run.gate = Some(Gate::Signal { step: "pay".to_owned(), name: "books-closed".to_owned() });
+    };
+    let same_step = |run: &mut RunRecord| run.since_ms += 1;
+    for change in [&other_step as &dyn Fn(&mut RunRecord), &same_step] {
+        let client = core(vec![detail(&id(2), "books-close", RunState::WaitingForSignal)]);
+        let mut harness = opened(&client, 120, 36);
+        harness.press("s").wait_for("Send a signal");
+        client.runs.work(&id(2), "run.waiting", json!({}), |run| change(&mut run.run));
+        harness.wait_for("The run has changed since");
+        harness.press("ctrl-s esc").wait_until("the dialog is gone", |s| !s.contains("Send a signal"));
+        assert_eq!(commands(&client), []);
+    }
 }
 
 #[test]

@@ -325,7 +325,8 @@ impl LockedRun {
             run.decided = None;
         }
         run.expires_ms = deadline(&run, *state, gate.as_ref(), now_ms);
-        if run.state != *state {
+        // A paused run that is resumed, or paused again, may have other inputs.
+        if run.state != *state || (*state == RunState::Pending && run.paused != *paused) {
             run.since_ms = now_ms;
         }
         if *lease == Lease::Release {
@@ -478,7 +479,8 @@ pub(super) async fn apply<T: Tx>(
     let decided = decided.map(json::<Decision>).transpose()?;
     tx.post(
         "move a run",
-        "UPDATE runs SET since_ms = CASE WHEN state = ?2 THEN since_ms ELSE ?8 END, state = ?2, fence = ?3, held = ?4,
+        "UPDATE runs SET since_ms = CASE WHEN state = ?2 AND (?2 <> 'pending' OR held = ?4) THEN since_ms ELSE ?8 END,
+            state = ?2, fence = ?3, held = ?4,
             gate = ?5, decided = CASE WHEN CAST(?5 AS TEXT) IS NULL THEN coalesce(?6, decided) END,
             worker = CASE WHEN ?7 THEN NULL ELSE worker END,
             lease_until_ms = CASE WHEN ?7 THEN NULL ELSE lease_until_ms END,

@@ -710,7 +710,8 @@ mod tests {
         let mut decision = open(json!({}));
         let why = "ana has already approved; another person must approve";
         for (run, not_approver) in [("r2", None), ("r3", Some(why))] {
-            let preview = preview(json!({"run": run, "inputs_digest": run, "not_approver": not_approver}));
+            let mut preview = preview(json!({"run": run, "inputs_digest": run}));
+            preview.not_approver = not_approver.map(str::to_owned);
             decision.gates.all.extend(Gates::new(preview).all);
         }
         let names = |decision: &Decision| -> Vec<String> {

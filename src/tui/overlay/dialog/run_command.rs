@@ -205,12 +205,16 @@ impl RunCommandDialog {
         }
         // What was reviewed here would not be what is resumed or continued.
         self.outdated |= match self.kind {
-            RunCommandKind::Resume { .. } | RunCommandKind::Replay => {
-                (&before.inputs, before.head) != (&run.inputs, run.head)
+            RunCommandKind::Resume { .. } => {
+                (&before.inputs, before.head) != (&run.inputs, run.head) || !before.is_in_same_state(run)
             }
+            RunCommandKind::Replay => (&before.inputs, before.head) != (&run.inputs, run.head),
             // A run that is executed continues meanwhile.
             RunCommandKind::Fork => before.inputs != run.inputs,
-            RunCommandKind::Signal { .. } => before.gate != run.gate,
+            // A run that does not wait may continue meanwhile.
+            RunCommandKind::Signal { .. } => {
+                before.gate != run.gate || (run.gate.is_some() && !before.is_in_same_state(run))
+            }
             _ => false,
         };
         let outdated = || self.outdated.then(|| OUTDATED.to_owned());

@@ -143,7 +143,7 @@ impl RunRows {
         let same_facts = labels.into_iter().filter(|label| same.contains(label));
         let same_facts = same_facts.map(|label| (label, of(first, label)));
         let distinguished = distinguish(self.rows.iter().map(|row| &row.run));
-        let (calls, same_call) = self.compare_calls(distinguished.title.is_some());
+        let (calls, same_call) = self.compare_calls();
         let of_one = |object: &Value| Differences::of(&[object]).line(object);
         let mut inputs_of_rows = aligned(&distinguished.rows);
         let (title, same_labels, same_inputs) = match self.rows.as_slice() {
@@ -172,7 +172,7 @@ impl RunRows {
     }
 
     /// Returns the inputs of the calls in which the rows of a decision differ, and those that are the same in all.
-    fn compare_calls(&self, is_one_title: bool) -> (Vec<Vec<String>>, String) {
+    fn compare_calls(&self) -> (Vec<Vec<String>>, String) {
         let mut out = vec![Vec::new(); self.rows.len()];
         if !self.decides() || self.rows.len() < 2 {
             return (out, String::new());
@@ -182,12 +182,8 @@ impl RunRows {
         let compared: Vec<(usize, &Row)> =
             rows.filter(|(_, row)| row.blocked.is_none() || row.preview.is_some()).collect();
         let calls: Vec<&Value> = compared.iter().map(|(_, row)| &row.call).collect();
-        let mut differences = Differences::of(&calls);
+        let differences = Differences::of(&calls);
         let common = differences.common();
-        if !is_one_title {
-            let titles = compared.iter().map(|(_, row)| row.run.title());
-            differences.omit_told(calls.iter().copied().zip(titles));
-        }
         for ((at, _), call) in compared.iter().zip(calls) {
             out[*at] = differences.row(call);
         }

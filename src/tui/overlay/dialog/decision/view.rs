@@ -111,10 +111,6 @@ fn list_rows(all: &[PendingGate], clock: i64) -> Vec<ListRow> {
         differences = Differences::of(&inputs[..1]);
     }
     let is_one_title = all.len() > 1 && is_same(all.iter().map(|one| &one.title));
-    if !is_one_title {
-        let titles = all.iter().map(|one| one.title.as_deref());
-        differences.omit_told(inputs.iter().copied().zip(titles));
-    }
     let same = is_same(all.iter().map(|one| &one.preview.headline));
     let row = |(one, inputs): (&PendingGate, &Value)| {
         let title = one.title.as_deref().filter(|_| !is_one_title);
