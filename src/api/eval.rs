@@ -28,6 +28,9 @@ const MAX_GOLDEN_QUERIES: usize = 5_000;
 const MAX_EVALS: usize = 200;
 /// Maximum number of evaluation files of a bundle.
 const MAX_EVAL_FILES: usize = 20;
+/// Maximum length of the query of an evaluation, and of all those of a bundle, in bytes.
+const MAX_EVAL_BYTES: usize = 20_000;
+const MAX_EVALS_BYTES: usize = 200_000;
 
 /// Maximum size of a golden set of a root or bundle, in bytes.
 const GOLDEN_LIMIT: u64 = 16 << 20;
@@ -162,6 +165,7 @@ pub fn golden_of(catalog: &Catalog, own: Option<&Path>) -> Result<Golden, Error>
                 names.len()
             ));
         }
+        let mut remaining = MAX_EVALS_BYTES;
         for name in names.into_iter().take(MAX_EVAL_FILES) {
             let path = format!("{EVALS}/{name}");
             // A folder of that name can contain other files, which are skipped.
@@ -175,6 +179,21 @@ pub fn golden_of(catalog: &Catalog, own: Option<&Path>) -> Result<Golden, Error>
                         cases.len()
                     ));
                     cases.truncate(MAX_EVALS);
+                }
+                let count = cases.len();
+                cases.retain(|case| {
+                    let length = case.query.len();
+                    let is_used = length <= MAX_EVAL_BYTES.min(remaining);
+                    remaining -= if is_used { length } else { 0 };
+                    is_used
+                });
+                if cases.len() < count {
+                    golden.warnings.push(format!(
+                        "{}: number of evaluations that are too long: {}; one has at most {MAX_EVAL_BYTES} bytes, all \
+                            of a skill {MAX_EVALS_BYTES}",
+                        entry.skill.root_dir.join(&path).display(),
+                        count - cases.len()
+                    ));
                 }
                 cases.retain(|case| !(queries.contains(&case.query) && golden.cases.contains(case)));
                 golden.take(entry.skill.root_dir.join(path), cases);

@@ -229,6 +229,21 @@ fn queries_added_and_removed_since_the_baseline_are_counted_apart() {
 }
 
 #[test]
+fn long_evaluations_of_a_skill_are_skipped_with_a_warning() {
+    let home = Home::with_skills();
+    let query =
+        |length: usize| serde_json::json!({"query": "pdf ".repeat(length / 4), "should_trigger": true});
+    let evals = serde_json::Value::from([400, 20_004, 800].map(query).to_vec());
+    home.file("pdf-tables/evals/a.json", evals.to_string());
+    let report = home.run(&["eval", "--json"]).json();
+    assert_eq!(report["queries"], 2, "{report}");
+    assert!(
+        report["warnings"].to_string().contains("a.json: number of evaluations that are too long: 1"),
+        "{report}"
+    );
+}
+
+#[test]
 fn missing_golden_set_is_reported_with_help() {
     let home = Home::with_skills();
     let answer = home.run(&["eval"]);
