@@ -865,7 +865,8 @@ mod tests {
             "```! x ",
             "!`$ ",
         ] {
-            let found = expansions_in(&part.repeat(100_000));
+            let text = part.repeat(100_000);
+            let found = expansions_in(&text);
             assert!(found.iter().map(|one| one.text.len()).sum::<usize>() < 4_000_000, "{part:?}");
         }
     }
