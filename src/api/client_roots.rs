@@ -1,7 +1,7 @@
 //! The folders that a client scans, and the skill files that it finds below them: maximum depth, skipped folders,
 //! followed links, and where the scan stops.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
@@ -126,6 +126,42 @@ pub fn is_searched(folder: &Path, config: &Config) -> bool {
     let real = canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     let mut places = profiles().iter().flat_map(|profile| own_places(profile, config));
     places.any(|place| folder.starts_with(&place.path) || real.starts_with(place.real_path()))
+}
+
+/// Returns the skill files below the roots that clients find in folders that the catalog does not search: below a
+/// `node_modules` or `target` in one of the client's folders. Those that a link outside of the root leads to are left out.
+pub(super) fn unsearched_files(catalog: &Catalog) -> Vec<PathBuf> {
+    let skills = catalog.all_skills().map(|skill| skill.location.as_path());
+    let known: HashSet<&Path> =
+        skills.chain(catalog.refused.iter().map(|refusal| refusal.location.as_path())).collect();
+    let folders: HashSet<&Path> = known.iter().copied().flat_map(Path::ancestors).collect();
+    let mut found = BTreeSet::new();
+    for root in &catalog.roots {
+        let Ok(real_root) = canonicalize(&root.path) else { continue };
+        let is_unsearched = |file: &FoundSkillFile| {
+            let rest = file.folder().strip_prefix(&root.path).ok().and_then(Path::parent);
+            let is_below =
+                rest.is_some_and(|above| above.iter().any(|name| name == "node_modules" || name == "target"));
+            is_below && file.real.starts_with(&real_root) && !known.contains(file.file.as_path())
+        };
+        // The catalog finds what is directly in a folder. Folders called `skills` are not only those of a client.
+        let profiles = profiles().iter().filter(|profile| profile.depth.value() != Some(&Depth::One));
+        let own = profiles.flat_map(|profile| profile.folders.iter().map(move |folder| (profile, folder)));
+        for (profile, folder) in own.filter(|(_, folder)| folder.path.starts_with('.')) {
+            let below = folders.iter().copied().filter(|path| path.starts_with(&root.path));
+            let named = below.chain(root.path.ancestors()).filter(|path| path.ends_with(&folder.path));
+            let mut tops: HashSet<PathBuf> = named.map(Path::to_owned).collect();
+            // A root may be the first part of the path.
+            let path = Path::new(&folder.path);
+            let first = path.ancestors().filter(|first| root.path.ends_with(first));
+            tops.extend(first.filter_map(|first| Some(root.path.join(path.strip_prefix(first).ok()?))));
+            for top in tops {
+                let files = ClientFolder::new(top, folder.scope, profile, Some(folder)).found(profile);
+                found.extend(files.into_iter().filter(is_unsearched).map(|file| file.file));
+            }
+        }
+    }
+    found.into_iter().collect()
 }
 
 impl ClientFolder {

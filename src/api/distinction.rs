@@ -27,8 +27,8 @@ pub struct Distinction {
     /// Labels that are the same in all runs.
     pub labels: String,
     /// Inputs and labels in which each run differs from the others of its skill, also those that its title contains: titles
-    /// are truncated, and may contain any text. The runs of a skill have the same fields in the same order; a field that a
-    /// run does not have is empty.
+    /// are truncated, and may contain any text. In a list of several skills, inputs that are the same in all runs of one of
+    /// them, too. The runs of a skill have the same fields in the same order; a field that a run does not have is empty.
     pub rows: Vec<Vec<String>>,
     /// Whether the list leaves out the inputs of each run.
     without_inputs: Vec<bool>,
@@ -109,8 +109,12 @@ fn compare(runs: &[&RunRecord], with_empty_fields: bool) -> Distinction {
         if by_skill.len() == 1 && runs.len() > 1 {
             out.inputs = own_inputs.common();
         }
+        // What is the same in the runs of one skill is not stated for all runs.
+        let of_all = by_skill.len() > 1 && with_empty_fields;
+        let own_common = if of_all { own_inputs.common_fields() } else { Vec::new() };
         for (at, inputs) in of_skill.iter().zip(inputs) {
-            out.rows[*at] = [row(&own_inputs, inputs), row(&own_labels, labels[*at])].concat();
+            let own = row(&own_inputs, inputs);
+            out.rows[*at] = [own, own_common.clone(), row(&own_labels, labels[*at])].concat();
         }
     }
     out
@@ -189,13 +193,17 @@ impl<'v> Differences<'v> {
         self.fields(object).join("  ")
     }
 
-    /// Returns the fields that are the same in all objects.
+    /// Returns the fields that are the same in all objects, on one line.
     pub fn common(&self) -> String {
+        self.common_fields().join("  ")
+    }
+
+    /// Returns the fields that are the same in all objects, as `name=value`.
+    fn common_fields(&self) -> Vec<String> {
         let fields = self.first.and_then(Value::as_object).into_iter().flatten();
         let mut fields: Vec<_> = fields.filter(|(name, _)| !self.has(name)).collect();
         fields.sort_unstable_by_key(|(name, _)| *name);
-        let parts = fields.into_iter().map(|(name, value)| named(name, value, 0));
-        parts.collect::<Vec<_>>().join("  ")
+        fields.into_iter().map(|(name, value)| named(name, value, 0)).collect()
     }
 }
 
@@ -324,6 +332,16 @@ mod tests {
         assert_eq!(distinguishing_texts(&runs.iter().collect::<Vec<_>>(), ", ")[1], "send, n=1");
         let runs = [run("pay", "Pay", json!({"n": 1})), run("pay", "Pay", json!({"n": 1}))];
         assert_eq!(distinguishing_texts(&runs.iter().collect::<Vec<_>>(), "  "), ["", ""], "nothing differs");
+    }
+
+    #[test]
+    fn inputs_that_are_the_same_in_all_runs_of_one_skill_are_listed() {
+        let pay = |n: u32| run("pay", &format!("Pay {n}"), json!({"n": n, "to": "mallory"}));
+        let runs = [pay(1), pay(2), run("send", "Send", json!({"to": "ana"}))];
+        let distinction = distinguish(&runs);
+        assert_eq!(distinction.lines("  "), ["n=1  to=mallory", "n=2  to=mallory", "to=ana"]);
+        assert_eq!(distinguish(&runs[..2]).inputs, "to=mallory");
+        assert_eq!(distinguish(&runs[..2]).lines("  "), ["n=1", "n=2"]);
     }
 
     #[test]

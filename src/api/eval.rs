@@ -24,10 +24,10 @@ const GOLDEN: &str = "golden.yaml";
 const EVALS: &str = "evals";
 
 /// Limits of a root's golden set: its queries are measured for every draft and proposal.
-const GOLDEN_LIMITS: QueryLimits = QueryLimits { of: "golden.yaml", queries: 5_000, chars: 1_000_000 };
+const GOLDEN_LIMITS: QueryLimits = QueryLimits { of: "golden.yaml", queries: 5_000, bytes: 1_000_000 };
 /// Limits of the evaluations of a bundle: they are measured for other skills too.
 const EVAL_LIMITS: QueryLimits =
-    QueryLimits { of: "the evaluations of a bundle", queries: 200, chars: 100_000 };
+    QueryLimits { of: "the evaluations of a skill", queries: 200, bytes: 200_000 };
 /// Maximum number of evaluation files of a bundle.
 const MAX_EVAL_FILES: usize = 20;
 
@@ -41,8 +41,8 @@ struct QueryLimits {
     of: &'static str,
     /// Maximum number of queries.
     queries: usize,
-    /// Maximum total length of the queries in characters.
-    chars: usize,
+    /// Maximum total length of the queries in bytes.
+    bytes: usize,
 }
 
 /// Selects the queries of one or several files that are within limits.
@@ -51,13 +51,13 @@ struct QuerySelection {
     limits: QueryLimits,
     /// Number of further queries.
     queries: usize,
-    /// Total length of further queries in characters.
-    chars: usize,
+    /// Total length of further queries in bytes.
+    bytes: usize,
 }
 
 impl QuerySelection {
     fn new(limits: QueryLimits) -> Self {
-        Self { limits, queries: limits.queries, chars: limits.chars }
+        Self { limits, queries: limits.queries, bytes: limits.bytes }
     }
 
     /// Drops the queries of a file that are too long, and those beyond the limits; adds the reasons to `warnings`.
@@ -66,15 +66,15 @@ impl QuerySelection {
         let mut used = Vec::new();
         let (mut first_long, mut long, mut beyond) = (None, 0_usize, 0_usize);
         for (at, case) in cases.into_iter().enumerate() {
-            let length = case.query.chars().count();
-            if length > MAX_QUERY_LEN {
+            let length = case.query.len();
+            if length > MAX_QUERY_LEN && case.query.chars().count() > MAX_QUERY_LEN {
                 first_long = first_long.or(Some(at + 1));
                 long += 1;
-            } else if beyond > 0 || self.queries == 0 || length > self.chars {
+            } else if beyond > 0 || self.queries == 0 || length > self.bytes {
                 beyond += 1;
             } else {
                 self.queries -= 1;
-                self.chars -= length;
+                self.bytes -= length;
                 used.push(case);
             }
         }
@@ -87,11 +87,11 @@ impl QuerySelection {
             ));
         }
         if beyond > 0 {
-            let QueryLimits { of, queries, chars } = self.limits;
+            let QueryLimits { of, queries, bytes } = self.limits;
             let what = inflected(beyond, "query is", "queries are");
             warnings.push(format!(
-                "{file}: {what} not measured, of {total}; the maximum for {of} is {queries} queries with {chars} \
-                    characters in total"
+                "{file}: {what} not measured, of {total}; the maximum for {of} is {queries} queries with {bytes} \
+                    bytes in total"
             ));
         }
         used
@@ -532,7 +532,7 @@ mod tests {
     #[test]
     fn queries_beyond_the_limits_are_dropped_with_a_warning() {
         let case = |length: usize| Case { query: "ä".repeat(length), expect: Expect::Nothing };
-        let limits = QueryLimits { of: "a set", queries: 3, chars: MAX_QUERY_LEN + 10 };
+        let limits = QueryLimits { of: "a set", queries: 3, bytes: 2 * MAX_QUERY_LEN + 20 };
         let mut selection = QuerySelection::new(limits);
         let mut selected = |name: &str, lengths: &[usize]| {
             let mut warnings = Vec::new();
@@ -545,11 +545,11 @@ mod tests {
         let long =
             "a.json: 1 query has more than 20000 characters and cannot be measured; the first is entry 2";
         assert_eq!(warnings, [long]);
-        // The limits apply to all files together: 9 characters and one query are left.
+        // The limits apply to all files together: 18 bytes and one query are left.
         let (used, warnings) = selected("b.json", &[10, 1]);
         assert!(used.is_empty());
-        let beyond = "b.json: 2 queries are not measured, of 2; the maximum for a set is 3 queries with 20010 \
-            characters in total";
+        let beyond = "b.json: 2 queries are not measured, of 2; the maximum for a set is 3 queries with 40020 \
+            bytes in total";
         assert_eq!(warnings, [beyond]);
         assert_eq!(selected("c.json", &[9]), (vec![9], Vec::new()));
         assert_eq!(selected("d.json", &[0]).1.len(), 1, "the number of queries is reached");

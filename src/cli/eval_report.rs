@@ -56,10 +56,25 @@ fn failures(evaluation: &Evaluation) -> Vec<(String, String)> {
     all.map(|(query, what)| (safe_text::line(&query).into_owned(), what)).collect()
 }
 
+/// Escapes a text of a table, so that it contains no link, image, format or mention.
+fn cell(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '&' => out.push_str("&amp;"),
+            // GitHub looks for mentions in the rendered text, in which a backslash has no effect.
+            '@' => out.push_str("@&#8203;"),
+            '\\' | '|' | '[' | ']' | '!' | '`' | '*' | '_' | '~' | ':' => out.extend(['\\', c]),
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
 /// Renders Markdown for a comment on a pull request.
 pub fn markdown(evaluation: &Evaluation, called: &Invocation) -> String {
     let report = &evaluation.report;
-    let cell = |text: &str| text.replace('\\', "\\\\").replace('|', "\\|").replace('<', "&lt;");
     let mut out = String::from("### Skill routing\n\n");
     let before = evaluation.before.as_ref();
     out.push_str(match before {
@@ -273,4 +288,18 @@ pub fn github(evaluation: &Evaluation, called: &Invocation, cwd: &Path) -> Strin
     }
     let _ = writeln!(out, "::notice title=skills eval::{}", data(&figures));
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_contain_no_markdown() {
+        assert_eq!(
+            cell("[click](http://evil) ![x](y) @admin <b> `a|b` *c* my_d &lt;"),
+            r"\[click\](http\://evil) \!\[x\](y) @&#8203;admin &lt;b> \`a\|b\` \*c\* my\_d &amp;lt;"
+        );
+        assert_eq!(cell("merge pdf files, quickly (rank 3)"), "merge pdf files, quickly (rank 3)");
+    }
 }

@@ -55,7 +55,7 @@ pub use notifications::{Reminder, TerminalSignals, Webhook, remind, terminal_byt
 pub use plan::{Plan, PlanError, PlanProblem};
 pub use process_identity::ProcessIdentity;
 pub use schedule::PARALLEL;
-pub use scheduled_call::{DEFAULT_TIMEOUT, gate_digest, is_repeatable};
+pub use scheduled_call::{DEFAULT_TIMEOUT, gate_digest, is_repeatable, max_attempts};
 pub use supervisor::{
     DRAIN_PREFIX, HEARTBEAT_TIMEOUT, Supervisor, SupervisorSettings, WORKER_PREFIX, record_expired_waits,
 };

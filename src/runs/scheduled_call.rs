@@ -64,10 +64,7 @@ impl ScheduledCall {
         inputs: Map<String, Value>,
     ) -> Self {
         let above: Vec<&Step> = lineage(&path).iter().filter_map(|step| plan.step_at(step)).collect();
-        let retry = above.iter().filter_map(|step| step.retry).reduce(|inner, outer| Retry {
-            max_attempts: inner.max_attempts.saturating_mul(outer.max_attempts),
-            ..inner
-        });
+        let retry = retry_of(&above);
         let timeout = above.iter().find_map(|step| step.timeout).unwrap_or(DEFAULT_TIMEOUT);
         let digest = gate_digest(&path, &capability.id, &Value::Object(inputs.clone()));
         Self {
@@ -123,6 +120,20 @@ impl ScheduledCall {
     }
 }
 
+/// Returns the retry of a call of the step, given with those it is nested in, innermost first.
+fn retry_of(steps: &[&Step]) -> Option<Retry> {
+    steps.iter().filter_map(|step| step.retry).reduce(|inner, outer| Retry {
+        max_attempts: inner.max_attempts.saturating_mul(outer.max_attempts),
+        ..inner
+    })
+}
+
+/// Returns how often a call at a path is attempted at most.
+pub fn max_attempts(plan: &Plan, path: &str) -> u32 {
+    let steps: Vec<&Step> = lineage(path).iter().filter_map(|step| plan.step_at(step)).collect();
+    retry_of(&steps).map_or(1, |retry| retry.max_attempts)
+}
+
 /// Returns whether running a capability twice is safe: it has no side effects, or is idempotent.
 pub fn is_repeatable(capability: &Capability) -> bool {
     !capability.properties.side_effects || capability.properties.idempotent
@@ -160,4 +171,35 @@ pub(super) fn checked_at(
 /// Joins the problems of fields into one sentence.
 pub(super) fn sentence(problems: &[FieldProblem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use skills_skill::contract::{Contract, parse, parse_capability};
+
+    #[test]
+    fn attempts_of_nested_steps_are_multiplied() {
+        let contract = |id: &str, steps: &str| -> Arc<Contract> {
+            let text = format!("id: {id}\nversion: 1.0.0\nsteps:\n{steps}");
+            Arc::new(parse(Path::new("skill.yaml"), &text).0.unwrap())
+        };
+        let step = |id: &str, uses: &str, attempts: u32| {
+            format!(
+                "  - {{ id: {id}, uses: '{uses}', config: {{ retry: {{ max_attempts: {attempts} }} }} }}\n"
+            )
+        };
+        let inner = contract("inner", &step("pay", "pay.send", 2));
+        let outer = step("sum", "skill:inner", 3) + "  - { id: one, uses: pay.send }\n";
+        let nested = |_: &str| Some(inner.clone());
+        let capability = |_: &str| {
+            let text = "id: pay.send\nversion: 1.0.0\n";
+            Some(Arc::new(parse_capability(Path::new("c.yaml"), text).0.unwrap()))
+        };
+        let plan = Plan::pin(&contract("outer", &outer), &nested, &capability, None).unwrap();
+        let attempts = ["sum/pay", "sum/pay~gate:pii.detect", "one"].map(|path| max_attempts(&plan, path));
+        assert_eq!(attempts, [6, 6, 1]);
+    }
 }

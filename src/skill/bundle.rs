@@ -12,6 +12,12 @@ use super::{RealPaths, RefusalReason, RejectedBundle, Skill, parse};
 use skills_base::duration::to_millis;
 use skills_base::files::{self, Folder, MAX_DEPTH};
 
+const NODE_MODULES: &str = "node_modules";
+/// Folders that are not searched for skills, except for one directly in them.
+const UNSEARCHED: [&str; 2] = [NODE_MODULES, "target"];
+/// Maximum number of files and folders in those that are considered.
+const MAX_DEPENDENCIES: usize = 5_000;
+
 /// A resource file of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BundleFile {
@@ -73,6 +79,22 @@ fn unreadable(location: &Path, error: &io::Error) -> RejectedBundle {
 /// # Errors
 /// Returns an error if the bundle's folder cannot be read. Unreadable folders below it are skipped.
 pub fn bundle_files(bundle: &Folder) -> io::Result<Vec<BundleFile>> {
+    files_in(bundle, false)
+}
+
+/// Returns the paths of the resource files and of those in folders that are not searched for skills, such as
+/// `node_modules`.
+pub(super) fn all_files(bundle: &Folder) -> io::Result<Vec<String>> {
+    Ok(files_in(bundle, true)?.into_iter().map(|file| file.path).collect())
+}
+
+/// Returns whether a path is in a folder that is not searched for skills.
+pub(super) fn is_dependency(path: &str) -> bool {
+    path.rsplit_once('/').is_some_and(|(folder, _)| folder.split('/').any(|name| UNSEARCHED.contains(&name)))
+}
+
+fn files_in(bundle: &Folder, with_dependencies: bool) -> io::Result<Vec<BundleFile>> {
+    let mut dependencies = 0;
     let mut found = Vec::new();
     let mut visited: HashSet<(u64, u64)> =
         bundle.metadata("").ok().and_then(|own| identity(&own)).into_iter().collect();
@@ -83,16 +105,24 @@ pub fn bundle_files(bundle: &Folder) -> io::Result<Vec<BundleFile>> {
             Err(error) if prefix.is_empty() => return Err(error.into()),
             Err(_) => continue,
         };
-        // A nested folder with a main file is a separate skill.
-        if !prefix.is_empty() && entries.iter().any(|entry| is_main_file(&entry.name)) {
+        // A nested folder with a main file is a separate skill, if it is found.
+        let is_found = !(with_dependencies && is_dependency(prefix.trim_end_matches('/')));
+        if !prefix.is_empty() && is_found && entries.iter().any(|entry| is_main_file(&entry.name)) {
             continue;
         }
         for entry in entries {
             let name = entry.name;
-            if name.starts_with('.') || name == "node_modules" || (prefix.is_empty() && is_main_file(&name)) {
+            let is_left_out = name == NODE_MODULES && !with_dependencies;
+            if name.starts_with('.') || is_left_out || (prefix.is_empty() && is_main_file(&name)) {
                 continue;
             }
             let path = format!("{prefix}{name}");
+            if with_dependencies && is_dependency(&path) {
+                dependencies += 1;
+                if dependencies > MAX_DEPENDENCIES {
+                    continue;
+                }
+            }
             // Follows links; broken ones and those that point outside the bundle are skipped.
             let Ok(metadata) = bundle.metadata(&path) else { continue };
             if metadata.is_file() {
@@ -135,7 +165,17 @@ fn identity(_: &Metadata) -> Option<(u64, u64)> {
 
 /// Returns whether a file name is that of a bundle's main file.
 pub fn is_main_file(name: &str) -> bool {
-    name.eq_ignore_ascii_case("SKILL.md") || name == "skill.yaml"
+    is_same_name(name, "SKILL.md") || name == "skill.yaml"
+}
+
+/// Returns whether two names differ at most by case. Two characters beyond ASCII are cases of ASCII letters.
+pub(super) fn is_same_name(name: &str, other: &str) -> bool {
+    let folded = |c: char| match c {
+        '\u{212a}' => 'k',
+        '\u{17f}' => 's',
+        c => c.to_ascii_lowercase(),
+    };
+    name.chars().map(folded).eq(other.chars().map(folded))
 }
 
 #[cfg(all(test, unix))]
@@ -177,6 +217,37 @@ mod tests {
         let files = bundle_files(&folder).unwrap();
         let paths: Vec<_> = files.iter().map(|file| file.path.as_str()).collect();
         assert_eq!(paths, ["inside.md", "references/b.md", "scripts/run.sh"]);
+    }
+
+    #[test]
+    fn names_that_differ_by_case_are_the_same() {
+        for name in ["SKILL.md", "skill.MD", "S\u{212a}ILL.md", "\u{17f}kill.md"] {
+            assert!(is_main_file(name), "{name}");
+        }
+        for name in ["SKILLS.md", "ŠKILL.md", "SKILL.yaml", "skıll.md"] {
+            assert!(!is_main_file(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn all_files_are_also_those_of_dependencies() {
+        let dir = bundle();
+        for path in ["node_modules/a/SKILL.md", "node_modules/a/b.md", "target/SKILL.md", "target/x/SKILL.md"]
+        {
+            let path = dir.path().join("a").join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "x").unwrap();
+        }
+        fs::create_dir_all(dir.path().join("a/references/target/deep")).unwrap();
+        fs::write(dir.path().join("a/references/target/deep/SKILL.md"), "x").unwrap();
+        let folder = Folder::follow(&dir.path().join("a")).unwrap();
+        let known = ["inside.md", "references/b.md", "scripts/run.sh"];
+        let further = ["node_modules/a/SKILL.md", "node_modules/a/b.md", "references/target/deep/SKILL.md"];
+        let mut expected = [known, further].concat();
+        expected.sort_unstable();
+        assert_eq!(all_files(&folder).unwrap(), expected);
+        let files = bundle_files(&folder).unwrap();
+        assert_eq!(files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), known);
     }
 
     #[test]

@@ -117,7 +117,7 @@ impl Lenient for Value {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Words(pub Vec<String>);
 
-/// Tools, written as a list or as one text separated by spaces or commas (outside parentheses).
+/// Tools, written as one text or as a list of texts, in which spaces or commas (outside parentheses) separate them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Tools(pub Vec<String>);
 
@@ -130,7 +130,8 @@ impl Lenient for Words {
 
 impl Lenient for Tools {
     fn read(reader: &mut Reader<'_, '_>, field: &str, node: &Node) -> Option<Self> {
-        read_list(reader, field, node, split_tools).map(Self)
+        let texts = read_list(reader, field, node, |text| vec![text.to_owned()])?;
+        Some(Self(texts.iter().flat_map(|text| split_tools(text)).collect()))
     }
 }
 
@@ -155,19 +156,19 @@ fn read_list(
     Some(words.into_iter().map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect())
 }
 
-/// Splits `Read, Bash(git add:*) Write` into three tools: at commas and spaces outside of parentheses.
+/// Splits `Read, Bash(git add:*) Write` into three tools: at commas and spaces outside of parentheses. As for Claude Code,
+/// parentheses are not nested.
 fn split_tools(text: &str) -> Vec<String> {
-    let mut depth = 0_u32;
-    text.split(|c: char| {
+    let mut is_inside = false;
+    let tools = text.split(|c: char| {
         match c {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
+            '(' => is_inside = true,
+            ')' => is_inside = false,
             _ => {}
         }
-        depth == 0 && (c == ',' || c.is_whitespace())
-    })
-    .map(str::to_owned)
-    .collect()
+        !is_inside && (c == ',' || c.is_whitespace())
+    });
+    tools.filter(|tool| !tool.is_empty()).map(str::to_owned).collect()
 }
 
 /// Reads a variant of an enum; any other word is an error that lists the variants.
@@ -243,7 +244,7 @@ mod tests {
     #[test]
     fn tools_split_at_commas_and_spaces_but_not_in_parentheses() {
         let tools = split_tools("Read, Bash(git add:*, git rm:*)  Write,Edit");
-        let tools: Vec<_> = tools.iter().filter(|tool| !tool.is_empty()).collect();
         assert_eq!(tools, ["Read", "Bash(git add:*, git rm:*)", "Write", "Edit"]);
+        assert_eq!(split_tools("Read(a(b) Bash(*) Write"), ["Read(a(b)", "Bash(*)", "Write"]);
     }
 }

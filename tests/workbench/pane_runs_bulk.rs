@@ -212,12 +212,14 @@ fn runs_whose_inputs_are_not_loaded_are_not_decided() {
     let client = core(waiting_with_a_long_one());
     let mut harness = opened(&client, 120, 70);
     filter(&mut harness, "state:waiting");
-    harness.press("* a").wait_for("Approve 26 runs");
-    has(&harness, &["1 run excluded", "excluded: its inputs are not loaded"]);
+    harness.press("* a").wait_for("Approve 24 runs");
+    let reasons = ["excluded: its inputs are not loaded", "excluded: what it would execute is not loaded"];
+    has(&harness, &["3 runs excluded", reasons[0], reasons[1]]);
     harness.press("A").pass(Duration::from_secs(4));
-    harness.wait_for("26 done");
+    harness.wait_for("24 done");
     let sent = client.runs.commands.lock().unwrap();
-    assert!(sent.len() == 26 && sent.iter().all(|(run, _)| !run.ends_with("25")), "{sent:?}");
+    let is_loaded = |run: &str| ["24", "25", "26"].iter().all(|number| !run.ends_with(number));
+    assert!(sent.len() == 24 && sent.iter().all(|(run, _)| is_loaded(run)), "{sent:?}");
 }
 
 #[test]
@@ -225,10 +227,54 @@ fn the_cursor_loads_inputs_that_lists_leave_out() {
     let client = core(waiting_with_a_long_one());
     let mut harness = opened(&client, 120, 70);
     filter(&mut harness, "state:waiting");
-    harness.press("* a").wait_for("Approve 26 runs");
+    harness.press("* a").wait_for("Approve 24 runs");
     harness.press("pagedown pagedown").wait_for("Approve 27 runs");
     has(&harness, &["region=region-25"]);
     harness.press("esc").press("x").wait_for("Cancel 27 runs");
+}
+
+#[test]
+fn rows_of_an_approval_show_the_inputs_of_their_calls() {
+    let mut all = waiting_with_a_long_one();
+    for (number, one) in all.iter_mut().enumerate() {
+        let to = if number == 26 { "mallory" } else { "alice" };
+        one.sheet.as_mut().unwrap().inputs = json!({ "amount": number, "to": to });
+    }
+    let client = core(all);
+    let mut harness = opened(&client, 120, 70);
+    filter(&mut harness, "state:waiting");
+    harness.press("* a").wait_for("Approve 24 runs");
+    assert!(!harness.screen().contains("mallory"), "{}", harness.screen());
+    harness.press("pagedown pagedown").wait_for("Approve 27 runs");
+    let screen = harness.screen();
+    assert!(
+        screen.lines().any(|line| line.contains("call: amount=26") && line.contains("mallory")),
+        "{screen}"
+    );
+}
+
+#[test]
+fn common_values_of_marked_runs_are_complete_or_scroll() {
+    let equal = |number: u32| {
+        let mut one = run(number, RunState::Failed, "eu-west");
+        one.run.options.title = Some("Payment R-9".to_owned());
+        one.run.options.labels = [("env".to_owned(), "prod".to_owned())].into();
+        one.run.inputs = (0..30).map(|n| (format!("field{n:02}"), json!("mallory".repeat(4)))).collect();
+        one
+    };
+    let client = core(vec![equal(1), equal(2)]);
+    let mut harness = opened(&client, 120, 40);
+    filter(&mut harness, "state:failed");
+    harness.press("* r").wait_for("Resume 2 runs");
+    has(&harness, &["Payment R-9", "env=prod", "field00=", "field29=", "contract"]);
+    let client = core(vec![equal(1)]);
+    let mut harness = opened(&client, 120, 20);
+    filter(&mut harness, "state:failed");
+    harness.press("* r").wait_for("Resume 1 run");
+    has(&harness, &["this run", "Payment R-9", "field00=", "more below the list", "more below"]);
+    assert!(!harness.screen().contains("contract  "), "{}", harness.screen());
+    harness.press(&"pagedown ".repeat(20));
+    has(&harness, &["started by    ana"]);
 }
 
 /// Failed runs of two reasons, of which the service returns the first thousand at once, and one that waits.

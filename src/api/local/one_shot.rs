@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::compose::compose;
 use super::{Local, SCAN_TIMEOUT, ensure_cache, router};
 use crate::bisect::{BisectJob, Bisection};
+use crate::client_roots::unsearched_files;
 use crate::eval::{self, EvalJob, Evaluation};
 use crate::git::router_at;
 use crate::lint::{self, LintJob, LintReport, Repairable};
@@ -61,8 +62,9 @@ impl Local {
     }
 }
 
-/// Lints the bundles below these paths (files or folders), or all roots if there are none; repairs them before if
-/// requested, except links that point outside their folders.
+/// Lints the bundles below these paths (files or folders), or all roots if there are none, and those that only clients
+/// find in their folders there; repairs those of the catalog before if requested, except links that point outside their
+/// folders.
 ///
 /// # Errors
 /// Returns `invalid_configuration` if a repair cannot be written.
@@ -114,7 +116,15 @@ pub async fn lint(config: Config, job: LintJob) -> Result<LintReport, Error> {
             fixed.extend(repaired.await?);
         }
         let catalog = catalog(config).await?;
-        report = report.and(run_blocking(move || Ok(lint::checked_catalog(&catalog, environment))).await?);
+        let checked = move || {
+            let report = lint::checked_catalog(&catalog, environment);
+            let unsearched = unsearched_files(&catalog);
+            if unsearched.is_empty() {
+                return Ok(report);
+            }
+            Ok(report.and(lint::files_in_place(&unsearched, &catalog, environment)))
+        };
+        report = report.and(run_blocking(checked).await?);
     }
     report.fixed = fixed;
     report.summarize();

@@ -18,7 +18,9 @@ use crate::failure::{Exit, Failure};
 use crate::output::{
     HANGING, TerminalCaps, TextStyle, cells, counted, fit, inflected, push_painted, push_row,
 };
-use skills_api::{Code, CoreParts, DecisionPreview, Error, RunClient, RunCommand, UNDONE, distinguish};
+use skills_api::{
+    Code, CoreParts, DecisionPreview, Distinction, Error, RunClient, RunCommand, UNDONE, distinguish,
+};
 use skills_model::{CommandName, Gate, RunState, Verdict};
 use skills_skill::{Digest, safe_text};
 use skills_store::{RunFilter, RunRecord};
@@ -403,6 +405,7 @@ fn decisions(
     let verb = capitalized(&verdict.to_string());
     let mut out = format!("{verb} {}:\n", counted(takes.len(), "run"));
     let distinction = distinguish(takes.iter().map(|(run, _)| *run));
+    push_common(&mut out, &distinction, look);
     for ((run, preview), differs) in takes.iter().zip(distinction.lines("  ")) {
         push_run(&mut out, run, &safe_text::exact(&preview.headline), None, look);
         push_difference(&mut out, &differs, look);
@@ -443,6 +446,18 @@ fn decisions(
     }
     let _ = writeln!(out, "digest: {digest}");
     out
+}
+
+/// Appends what all runs of a list have in common, which their rows do not repeat.
+fn push_common(out: &mut String, distinction: &Distinction, look: TerminalCaps) {
+    let title = distinction.title.as_deref().unwrap_or_default();
+    for (label, text) in
+        [("title", title), ("inputs", &*distinction.inputs), ("labels", &*distinction.labels)]
+    {
+        if !text.is_empty() {
+            push_row(out, &format!("  the same in all: {label} "), text, look);
+        }
+    }
 }
 
 /// Appends what distinguishes a run from the others of a list.
@@ -517,6 +532,7 @@ fn row(sent: &RunOutcome, look: TerminalCaps) -> String {
 fn listed(verb: &str, takes: &[&RunRecord], others: &[&RunRecord], look: TerminalCaps) -> String {
     let mut out = format!("{verb} {}:\n", counted(takes.len(), "run"));
     let distinction = distinguish(takes.iter().copied());
+    push_common(&mut out, &distinction, look);
     for (run, differs) in takes.iter().zip(distinction.lines("  ")) {
         let why = match &run.gate {
             Some(Gate::Signal { step, name }) => format!("{step} is waiting for the signal {name}"),
@@ -610,6 +626,30 @@ mod tests {
         );
         assert!(text.starts_with("Approve 2 runs. The same in all: "), "{text}");
         assert!(text.contains("n=10. Run ") && text.contains("n=200. Run "), "{text}");
+    }
+
+    #[test]
+    fn common_values_of_all_runs_are_listed() {
+        let run = |n: u32| {
+            let mut run = detail(RunState::Failed).run;
+            run.options.title = Some(format!("Payment {n}"));
+            run.options.labels = [("env".to_owned(), "prod".to_owned())].into();
+            run.inputs = serde_json::json!({ "amount": n, "to": "mallory" });
+            run
+        };
+        let (one, other) = (run(1), run(2));
+        let text = listed("Resume", &[&one, &other], &[], CAPS);
+        let common = "  the same in all: inputs to=mallory\n  the same in all: labels env=prod\n";
+        assert!(text.starts_with(&format!("Resume 2 runs:\n{common}")), "{text}");
+        let text = listed("Resume", &[&one, &one], &[], CAPS);
+        assert!(text.contains("  the same in all: title Payment 1\n"), "{text}");
+        assert!(text.contains("  the same in all: inputs amount=1  to=mallory\n"), "{text}");
+        let text = listed("Resume", &[&one], &[], CAPS);
+        assert!(!text.contains("the same in all") && text.contains("to=mallory"), "{text}");
+        let preview = detail(RunState::WaitingForHuman).sheet.unwrap();
+        let both = [(&one, preview.clone()), (&other, preview)];
+        let text = decisions(Verdict::Approve, &both, &[], "0a", CAPS);
+        assert!(text.contains(common), "{text}");
     }
 
     #[test]

@@ -15,6 +15,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
+use super::bundle::is_same_name;
 use super::finding_builder::{Notes, slice};
 use super::yaml::{Entry, Node};
 use super::{Finding, RefusalReason, RejectedBundle, Skill, fence};
@@ -24,8 +25,8 @@ pub(super) use fields::near_key;
 pub use ignore::{Ignored, ignore};
 pub use references::{Reference, ReferenceKind, references};
 pub use report::{ReportStyle, github, report};
-pub use trust::executed_on_load;
 pub(super) use trust::frontmatter_for_claude_code;
+pub use trust::{ARGUMENTS, executed_on_load};
 
 /// The input of rules that need only the file.
 pub(super) struct LintInput<'a> {
@@ -80,6 +81,7 @@ pub(super) fn check_trust(subject: &LintInput<'_>, body: Option<usize>, notes: &
     trust::hooks(subject, notes);
     trust::grants(subject, notes);
     if let Some(body) = body {
+        trust::argument_names(subject, notes);
         trust::expansions(body, notes);
     }
 }
@@ -104,13 +106,13 @@ pub fn bundle(skill: &Skill, source: &str) -> Vec<Finding> {
     ignored_files(&skill.root_dir, file, &mut notes);
     findings.extend(notes.finish());
     findings.extend(contract_findings(skill));
-    findings.extend(skill.open().iter().flat_map(|bundle| trust::hidden_in_files(bundle, file)));
+    findings.extend(skill.open().iter().flat_map(|bundle| trust::other_files(bundle, file)));
     findings.sort_by_key(|finding| finding.span.map(|span| span.offset));
     findings
 }
 
-/// Returns the findings of a refused bundle: those of its main file, and hidden text in its other files, which clients may
-/// load.
+/// Returns the findings of a refused bundle: those of its main file, and those about trust of its other files, which
+/// clients may load.
 pub fn refused(refusal: &RejectedBundle) -> Vec<Finding> {
     use RefusalReason::{BadFrontmatter, NoDescription, NotUtf8, TooLarge};
     let mut findings = refusal.findings.clone();
@@ -119,7 +121,7 @@ pub fn refused(refusal: &RejectedBundle) -> Vec<Finding> {
         && let (Some(folder), Some(main)) = (location.parent(), location.file_name())
         && let Ok(folder) = Folder::follow(folder)
     {
-        findings.extend(trust::hidden_in_files(&folder, Path::new(main)));
+        findings.extend(trust::other_files(&folder, Path::new(main)));
     }
     findings
 }
@@ -154,12 +156,12 @@ fn ignored_files(folder: &Path, main: &Path, notes: &mut Notes<'_>) {
     let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();
     for read in ["SKILL.md", "skill.yaml"] {
-        let read = if main.to_str().is_some_and(|main| main.eq_ignore_ascii_case(read)) {
+        let read = if main.to_str().is_some_and(|main| is_same_name(main, read)) {
             main.display().to_string()
         } else {
             read.to_owned()
         };
-        for name in names.iter().filter(|name| **name != read && name.eq_ignore_ascii_case(&read)) {
+        for name in names.iter().filter(|name| **name != read && is_same_name(name, &read)) {
             if names.contains(&read) {
                 let message = format!("`{name}` is ignored, because `{read}` next to it is used");
                 notes.add(&rules::FILE_IGNORED, None, None, message);

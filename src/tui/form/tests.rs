@@ -106,6 +106,27 @@ fn form_shows_expected_and_parsed_values() {
 }
 
 #[test]
+fn a_long_text_shows_its_beginning_and_marks_hidden_rows() {
+    let fields = ["amount", "to"].map(|name| (name.to_owned(), field(FieldType::String)));
+    let to: String = (1..=9).map(|row| format!("row {row}\n")).collect();
+    let values = json!({ "amount": "5", "to": format!("mallory\n{to}alice") });
+    let mut form = Form::new(&fields.into(), values.as_object().unwrap());
+    form.focus_on("amount");
+    let (screen, _) = screen_text(&mut form, 60, 14, false, false);
+    let row = |text: &str| screen.lines().find(|line| line.contains(text)).unwrap_or_default().to_owned();
+    assert!(screen.contains("mallory") && !screen.contains("alice"), "{screen}");
+    assert!(row("row 5").contains('▼') && !screen.contains('▲'), "{screen}");
+    form.focus_on("to");
+    let (screen, cursor) = screen_text(&mut form, 60, 14, false, false);
+    let row = |text: &str| screen.lines().find(|line| line.contains(text)).unwrap_or_default().to_owned();
+    assert!(!screen.contains("mallory") && screen.contains("alice"), "{screen}");
+    assert!(row("row 5").contains('▲') && !screen.contains('▼'), "{screen}");
+    assert!(cursor.is_some());
+    form.focus_on("amount");
+    assert!(screen_text(&mut form, 60, 14, false, false).0.contains("mallory"));
+}
+
+#[test]
 fn fields_have_the_order_of_a_list() {
     let form = Form::new(&fields(), &Map::new()).in_order(&["strict", "note"]);
     let names: Vec<&str> = form.entries.iter().map(|entry| entry.name.as_str()).collect();

@@ -10,6 +10,8 @@ use unicode_segmentation::UnicodeSegmentation as _;
 
 use skills_skill::safe_text;
 
+use crate::theme::Role;
+use crate::widgets::Painter;
 use crate::widgets::text_width::TextWidth as _;
 
 /// Number of undo steps.
@@ -149,8 +151,9 @@ impl Text {
         rows(&self.text, width).len()
     }
 
-    /// Draws the part that contains the cursor. Returns the position of the terminal's cursor for a focused field.
-    pub fn draw(&mut self, area: Rect, buf: &mut Buffer, style: Style) -> Option<Position> {
+    /// Draws the part that contains the cursor, or the beginning if the field does not have the focus. Returns the
+    /// position of the terminal's cursor for a focused field.
+    pub fn draw(&mut self, area: Rect, buf: &mut Buffer, style: Style, focused: bool) -> Option<Position> {
         let area = area.intersection(buf.area);
         self.drawn = area;
         if area.is_empty() {
@@ -158,8 +161,12 @@ impl Text {
         }
         self.rows = rows(&self.text, area.width);
         let (at, height) = (row_of(&self.rows, self.cursor), usize::from(area.height));
-        self.top = self.top.min(self.rows.len().saturating_sub(height));
-        self.top = self.top.clamp((at + 1).saturating_sub(height), at);
+        self.top = if focused {
+            let top = self.top.min(self.rows.len().saturating_sub(height));
+            top.clamp((at + 1).saturating_sub(height), at)
+        } else {
+            0
+        };
         buf.set_style(area, style);
         for (y, row) in self.rows.iter().skip(self.top).take(height).enumerate() {
             let mut x = area.x;
@@ -176,7 +183,20 @@ impl Text {
         }
         let before = self.rows.get(at).and_then(|row| self.text.get(row.start..self.cursor)).map_or(0, width);
         let x = (area.x + before).min(area.right() - 1);
-        Some(Position::new(x, area.y + (at - self.top) as u16))
+        focused.then(|| Position::new(x, area.y + (at - self.top) as u16))
+    }
+
+    /// Marks in a column that rows above or below the drawn ones are hidden.
+    pub fn mark_hidden_rows(&self, x: u16, painter: &mut Painter<'_>) {
+        if self.drawn.is_empty() {
+            return;
+        }
+        if self.top > 0 {
+            painter.put(x, self.drawn.y, painter.glyphs.up, Role::Waiting, 1);
+        }
+        if self.top + usize::from(self.drawn.height) < self.rows.len() {
+            painter.put(x, self.drawn.bottom() - 1, painter.glyphs.down, Role::Waiting, 1);
+        }
     }
 
     fn replace(&mut self, range: Range<usize>, with: &str) -> bool {
@@ -326,7 +346,7 @@ mod tests {
 
     fn draw_rows(text: &mut Text, width: u16, height: u16) -> (Vec<String>, Option<Position>) {
         let mut buf = Buffer::empty(Rect::new(0, 0, width, height));
-        let at = text.draw(buf.area, &mut buf, Style::new());
+        let at = text.draw(buf.area, &mut buf, Style::new(), true);
         let row = |y| (0..width).map(|x| buf[(x, y)].symbol().to_owned()).collect::<String>();
         ((0..height).map(|y| row(y).trim_end().to_owned()).collect(), at)
     }

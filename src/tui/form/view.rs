@@ -293,7 +293,8 @@ fn draw_control(
     let default = entry.default_choice();
     match &mut entry.control {
         Control::Text(typed) => {
-            let cursor = typed.draw(text, painter.buf, cx.theme.style(Role::Text));
+            let cursor = typed.draw(text, painter.buf, cx.theme.style(Role::Text), focused);
+            typed.mark_hidden_rows(text.right(), &mut painter);
             if typed.is_empty() {
                 let ghost = cut_end(&ghost, text.width, painter.glyphs.ellipsis);
                 painter.put(text.x, text.y, &ghost, Role::Muted, text.width);

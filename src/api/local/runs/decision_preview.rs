@@ -8,7 +8,7 @@ use crate::{DecisionPreview, DecisionTarget, SuppliedFile, content};
 use skills_base::canonical::digest_of;
 use skills_base::text::collapse_whitespace;
 use skills_model::{ApprovalReason, Gate};
-use skills_runs::{BindingChoice, Engine, Explanation, PendingGate, Plan};
+use skills_runs::{BindingChoice, Engine, Explanation, PendingGate, Plan, is_repeatable, max_attempts};
 use skills_skill::contract::{Capability, GateFailure, Protocol};
 use skills_store::{RunOptions, RunRecord};
 
@@ -43,7 +43,7 @@ pub(super) fn preview(
         labels: run.options.labels.clone(),
         outcome_unknown: unknown,
         capability: capability.map(|c| c.id.clone()).unwrap_or_default(),
-        capability_note: capability.map(note).unwrap_or_default(),
+        capability_note: capability.map(|c| note_at_gate(c, max_attempts(plan, step))).unwrap_or_default(),
         binding: explained.as_ref().map_or_else(|| "each step has its own".to_owned(), binding_at_gate),
         fallbacks: explained.as_ref().map(fallbacks).unwrap_or_default(),
         isolation: explained.as_ref().map(isolation).unwrap_or_default(),
@@ -141,6 +141,16 @@ pub(super) fn note(capability: &Capability) -> String {
         (true, false) => "not idempotent",
     };
     format!("{}, {repeat}", capability.safety.trust_level)
+}
+
+/// Like [`note`], with the number of attempts that one approval allows, unless repeating the call is safe.
+fn note_at_gate(capability: &Capability, attempts: u32) -> String {
+    let note = note(capability);
+    if attempts > 1 && !is_repeatable(capability) {
+        format!("{note}, up to {attempts} attempts if it fails")
+    } else {
+        note
+    }
 }
 
 fn reason(why: &ApprovalReason, changed: bool) -> String {
@@ -245,4 +255,30 @@ pub(super) fn gates(capability: &Capability) -> Vec<String> {
         words.push("always requires approval".to_owned());
     }
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use skills_skill::contract::parse_capability;
+
+    #[test]
+    fn attempts_are_named_unless_repeating_is_safe() {
+        let capability = |idempotent: bool| {
+            let text = format!(
+                "id: pay.send\nversion: 1.0.0\nproperties: {{ side_effects: true, idempotent: {idempotent} }}\n"
+            );
+            parse_capability(Path::new("c.yaml"), &text).0.unwrap()
+        };
+        let note = |idempotent, attempts| note_at_gate(&capability(idempotent), attempts);
+        assert!(
+            note(false, 3).ends_with("not idempotent, up to 3 attempts if it fails"),
+            "{}",
+            note(false, 3)
+        );
+        assert!(note(false, 1).ends_with("not idempotent"), "{}", note(false, 1));
+        assert!(note(true, 3).ends_with("idempotent"), "{}", note(true, 3));
+    }
 }

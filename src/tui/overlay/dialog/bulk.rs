@@ -17,7 +17,7 @@ use crate::overlay::{Hint, Outcome, Overlay, centered, frame};
 use crate::pane::{Effect, Message, PaneId};
 use crate::run_requests::{RunRequest, RunResponse};
 use crate::theme::Role;
-use crate::widgets::{Painter, Scroll, count, counted, cut_end, rows_above_note, shown};
+use crate::widgets::{Painter, RichLine, Scroll, count, counted, cut_end, rows_above_note, shown};
 use skills_api::UNDONE;
 use skills_model::CommandName;
 use skills_store::RunRecord;
@@ -142,6 +142,34 @@ fn verb(command: CommandName) -> (&'static str, &'static str) {
         CommandName::Signal => ("Signal", "signal"),
         _ => ("Resume", "resume"),
     }
+}
+
+/// Returns the maximum number of rows for the lines about all runs above the list: in a small window the list has
+/// precedence, and lines that do not fit need rows below it.
+fn head_height(head: u16, rows: u16, about: u16, above: u16) -> u16 {
+    let free = above.saturating_sub(rows).saturating_sub(about.saturating_add(1));
+    let list = rows.min(MIN_ROWS) + 1;
+    let height = above.saturating_sub(list).min(free.max(above / 2));
+    if head <= height {
+        return height;
+    }
+    height.min(above / 2).min(above.saturating_sub(list + 3))
+}
+
+/// Removes the lines about all runs that do not fit above the list, and returns them with a heading, to be shown below
+/// the list, where they scroll.
+fn cut_head(head: &mut Vec<RichLine>, height: usize, painter: &Painter<'_>) -> Vec<RichLine> {
+    if head.len() <= height {
+        return Vec::new();
+    }
+    let mut rest = head.split_off(height.saturating_sub(1));
+    if height > 0 {
+        let (ellipsis, down) = (painter.glyphs.ellipsis, painter.glyphs.down);
+        let note = format!("{ellipsis} {} more below the list {down}", counted(rest.len(), "line"));
+        head.push(RichLine::of(note, Role::Waiting));
+    }
+    rest.insert(0, RichLine::of("continued from above the list", Role::Muted));
+    rest
 }
 
 /// Areas of the last frame.
@@ -545,9 +573,9 @@ impl Overlay for BulkDialog {
         let margin = if area.width < MIN_WIDTH_WITH_MARGIN { 0 } else { 4 };
         let width = area.width.saturating_sub(margin).min(MAX_WIDTH);
         let inner = width.saturating_sub(6);
-        let head = self.runs.common_lines(inner, painter);
+        let mut head = self.runs.common_lines(inner, painter);
         let clock = parts::clock(self.opened, now);
-        let about = self.runs.detail_lines(inner, painter, clock);
+        let mut about = self.runs.detail_lines(inner, painter, clock);
         let texts = if self.is_undecided() { self.texts.all.len() } else { 0 };
         let len = |lines: usize| u16::try_from(lines).unwrap_or(u16::MAX);
         let blank = |lines: usize| len(lines).saturating_add(u16::from(lines > 0));
@@ -567,17 +595,16 @@ impl Overlay for BulkDialog {
         let inside = Rect { x: inside.x + 1, width: inside.width.saturating_sub(2), ..inside };
         let end = inside.bottom().saturating_sub(foot);
         let mut y = inside.y;
-        // In a small window the list has precedence.
+        let rows = len(self.runs.rows.len());
         let above = end.saturating_sub(y);
-        let head_room = above.saturating_sub(MIN_ROWS + 1).min(above / 2);
-        let head = &head[..head.len().min(usize::from(head_room))];
-        for line in head {
+        let head_height = head_height(len(head.len()), rows, blank(about.len()), above);
+        about.extend(cut_head(&mut head, usize::from(head_height), painter));
+        for line in &head {
             painter.line(inside.x, y, line, inside.width);
             y += 1;
         }
         y += u16::from(!head.is_empty());
         let available = end.saturating_sub(y);
-        let rows = len(self.runs.rows.len());
         let about_room = available.saturating_sub(rows.min(MIN_ROWS.max(available / 2))).saturating_sub(1);
         let lines = about.len();
         self.about.height = rows_above_note(lines, about_room);

@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 
 use self::fields::{Fields, Part};
 use self::gates::{Gates, Notice, SendState};
+pub(super) use self::view::passed;
 use self::view::{Body, Line, body_lines};
 use super::parts::{self, Button, LABEL};
 use crate::action::{Action, Context};

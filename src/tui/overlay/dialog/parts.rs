@@ -252,11 +252,12 @@ pub fn text(area: Rect, painter: &mut Painter<'_>, text: &mut Text, show: &Row<'
     let band = labeled_band(area, painter, show);
     let inside = Rect { x: band.x + 1, width: band.width.saturating_sub(2), ..band };
     let style = painter.theme.style(Role::Field).patch(painter.theme.style(Role::Strong));
-    let cursor = text.draw(inside, painter.buf, style);
+    let cursor = text.draw(inside, painter.buf, style, show.focused);
+    text.mark_hidden_rows(inside.right(), painter);
     if text.is_empty() && !show.focused {
         painter.put(inside.x, inside.y, show.hint, Role::Muted, inside.width);
     }
-    cursor.filter(|_| show.focused)
+    cursor
 }
 
 /// Returns the current wall clock, from its value when the dialog was opened.

@@ -244,6 +244,28 @@ fn draw_body(
     board_workers(&mut state.drawn, board, (workers_at, cursor), workers, buf, cx);
 }
 
+/// Sign, role, number of runs and text of a count.
+type StateCount = (&'static str, Role, u64, String);
+
+/// Returns the counts that fit into a width. They add up to all runs of the board: those without space are counted
+/// together.
+fn fitting_counts(mut parts: Vec<StateCount>, available: u16) -> Vec<StateCount> {
+    let mut others = 0;
+    while parts.len() > 1 && parts.iter().map(|part| cells(&part.3) + 5).sum::<u16>() > available + 3 {
+        if others > 0 {
+            parts.pop();
+        }
+        let Some((.., runs, _)) = parts.pop() else { break };
+        others += runs;
+        if others > 0 {
+            let plural = if others == 1 { "" } else { "s" };
+            let number = count(usize::try_from(others).unwrap_or(usize::MAX));
+            parts.push((" ", Role::Muted, others, format!("{number} other{plural}")));
+        }
+    }
+    parts
+}
+
 fn board_counts(board: &Board, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
     let mut painter = Painter::new(buf, cx);
     let of = |states: &[RunState]| states.iter().filter_map(|state| board.counts.get(state)).sum::<u64>();
@@ -267,24 +289,12 @@ fn board_counts(board: &Board, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
         (glyphs.canceled, Role::Muted, canceled, "canceled", false),
     ];
     parts.retain(|(.., runs, _, always)| *always || *runs > 0);
-    let mut parts: Vec<_> = parts
+    let parts = parts
         .into_iter()
         .map(|(sign, role, runs, what, _)| (sign, role, runs, format!("{} {what}", number(runs))))
         .collect();
-    // The counts add up to all runs of the board: those without space are counted together.
-    let available = row.width.saturating_sub(4);
-    let mut others = 0;
-    while parts.len() > 1 && parts.iter().map(|part| cells(&part.3) + 5).sum::<u16>() > available + 3 {
-        if others > 0 {
-            parts.pop();
-        }
-        let Some((.., runs, _)) = parts.pop() else { break };
-        others += runs;
-        let plural = if others == 1 { "" } else { "s" };
-        parts.push((" ", Role::Muted, others, format!("{} other{plural}", number(others))));
-    }
     let mut x = row.x + 3;
-    for (sign, role, _, text) in parts {
+    for (sign, role, _, text) in fitting_counts(parts, row.width.saturating_sub(4)) {
         let width = cells(&text) + 2;
         painter.put(x, row.y, sign, role, 1);
         x = painter.put(x + 2, row.y, &text, if role == Role::Waiting { role } else { Role::Text }, width)
@@ -676,6 +686,23 @@ mod tests {
             let drawn = shares.iter().filter(|share| **share > 0).count() as u16;
             assert!(shares.iter().sum::<u16>() + drawn.saturating_sub(1) <= height, "{height}: {shares:?}");
         }
+    }
+
+    #[test]
+    fn counts_without_space_are_counted_together() {
+        let fitting = |counts: &[(u64, &str)], available| {
+            let parts = counts.iter().map(|(runs, what)| ("*", Role::Text, *runs, format!("{runs} {what}")));
+            let fitting = fitting_counts(parts.collect(), available).into_iter();
+            fitting.map(|(.., text)| text).collect::<Vec<_>>()
+        };
+        let none_completed = [(1, "waiting for a signal"), (0, "failed"), (0, "completed")];
+        assert_eq!(fitting(&none_completed, 80), ["1 waiting for a signal", "0 failed", "0 completed"]);
+        assert_eq!(fitting(&none_completed, 38), ["1 waiting for a signal", "0 failed"]);
+        assert_eq!(fitting(&none_completed, 20), ["1 waiting for a signal"]);
+        let some = [(1, "waiting for a signal"), (2, "failed"), (0, "completed"), (3, "canceled")];
+        assert_eq!(fitting(&some, 50), ["1 waiting for a signal", "2 failed", "3 others"]);
+        assert_eq!(fitting(&some, 40), ["1 waiting for a signal", "5 others"]);
+        assert_eq!(fitting(&some, 10), ["6 others"]);
     }
 
     #[test]

@@ -34,7 +34,8 @@ pub(super) struct ModelContext {
     /// Whether to show the difference from the last call instead of the call.
     pub diff: bool,
     rendered: BTreeMap<u64, Arc<[RichLine]>>,
-    asked_for: HashSet<u64>,
+    /// The key of the last request.
+    requested: Option<u64>,
     /// The cached rows of the composed call, with the hash of their input.
     laid_out: Option<(u64, Arc<[Line]>)>,
     /// Areas of the last frame.
@@ -98,7 +99,8 @@ impl ModelContext {
         let mut hasher = DefaultHasher::new();
         (text, width, ascii).hash(&mut hasher);
         let key = hasher.finish();
-        if !self.rendered.contains_key(&key) && self.asked_for.insert(key) {
+        // A text that is no longer cached is requested again, even if it was requested before another one.
+        if !self.rendered.contains_key(&key) && self.requested.replace(key) != Some(key) {
             self.rendered.clear();
             let job = RenderJob { key, text: Arc::clone(text), syntax: "json".to_owned(), width, ascii };
             self.wanted.push(Effect::Render(job));
@@ -195,6 +197,26 @@ impl ModelContext {
         let lines = self.rows(state, available(self.area));
         if let Some(at) = lines.iter().position(|line| line.fold.as_ref() == Some(&fold)) {
             self.scroll.offset = at;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_an_earlier_width_is_rendered_again() {
+        let mut context = ModelContext::default();
+        let text: Arc<str> = "{}".into();
+        for width in [76, 116, 76, 116] {
+            assert!(context.rendered(&text, width, false).is_none());
+            assert!(context.rendered(&text, width, false).is_none(), "one request per width");
+            let wanted = std::mem::take(&mut context.wanted);
+            let [Effect::Render(job)] = wanted.as_slice() else { panic!("not one request: {wanted:?}") };
+            assert_eq!(job.width, width);
+            context.take_rendered(job.key, &Arc::from([RichLine::of("{}".to_owned(), Role::Text)]));
+            assert!(context.rendered(&text, width, false).is_some() && context.wanted.is_empty());
         }
     }
 }

@@ -1,7 +1,9 @@
 //! The runs of a command: what distinguishes them, which ones are included, and the outcome of each.
 
 use ratatui::layout::{Position, Rect};
+use serde_json::{Map, Value};
 
+use super::super::decision::passed;
 use super::super::parts::{self, LABEL, tail};
 use super::super::run_command::payload;
 use super::CONTEXTS;
@@ -13,19 +15,25 @@ use crate::pane::Effect;
 use crate::run_requests::RunRequest;
 use crate::theme::Role;
 use crate::widgets::json_lines;
-use crate::widgets::{
-    Painter, RichLine, Scroll, Seg, age, break_code, cells, count, cut_end, exact, shown, wrap_to,
-};
+use crate::widgets::wrap::break_code_to;
+use crate::widgets::{Painter, RichLine, Scroll, Seg, age, break_code, cells, count, cut_end, exact, shown};
 use skills_api::{
-    Code, CommandResult, DecisionPreview, Error, RunCommand, RunDetail, UNDONE, distinguish, is_same,
+    Code, CommandResult, DecisionPreview, Differences, Error, RunCommand, RunDetail, UNDONE, distinguish,
+    is_same,
 };
 use skills_model::{ApprovalReason, CommandName, Gate, RunState, Verdict, step_label};
 use skills_store::{RunId, RunRecord, failure_kind};
 
 /// Why a run is not included whose inputs the list leaves out.
 const INPUTS_NOT_LOADED: &str = "excluded: its inputs are not loaded (too long for the list)";
-/// Maximum number of lines of what is the same in all runs.
-const MAX_COMMON_LINES: usize = 8;
+/// Why a run is not decided yet.
+const CALL_NOT_LOADED: &str = "excluded: what it would execute is not loaded";
+/// What the launcher chose and what would be executed, which is shown completely if it is the same in all runs.
+const COMPLETE: [&str; 4] = ["title", "labels", "inputs", "call inputs"];
+/// Maximum number of lines of another property that is the same in all runs.
+const MAX_FACT_LINES: usize = 2;
+/// Begins the inputs of the call in a row.
+const CALL_PREFIX: &str = "call: ";
 
 /// A run of the dialog.
 pub(super) struct Row {
@@ -43,8 +51,12 @@ pub(super) struct Row {
     pub unknown: bool,
     /// Why an accepted command did not decide, if so.
     undecided: Option<Undecided>,
+    /// Whether the command decides what would be executed.
+    decides: bool,
     /// What would be executed, once it is loaded.
     pub preview: Option<DecisionPreview>,
+    /// Inputs of the call that differ from those of the run; null until they are loaded.
+    call: Value,
     /// Version of its contract, once it is loaded.
     version: Option<String>,
     /// Whether its skill changed since the launch.
@@ -128,24 +140,54 @@ impl RunRows {
         let same: Vec<&str> =
             labels.into_iter().filter(|label| is_same(facts.iter().map(|one| of(one, label)))).collect();
         let first = facts.first().map(Vec::as_slice).unwrap_or_default();
-        self.common = labels
-            .into_iter()
-            .filter(|label| same.contains(label))
-            .map(|label| (label, of(first, label)))
-            .collect();
+        let same_facts = labels.into_iter().filter(|label| same.contains(label));
+        let same_facts = same_facts.map(|label| (label, of(first, label)));
         let distinguished = distinguish(self.rows.iter().map(|row| &row.run));
-        self.common.extend(distinguished.title.clone().map(|title| ("title", title)));
-        self.common.extend([("labels", distinguished.labels), ("inputs", distinguished.inputs)]);
-        self.common.retain(|(_, value)| !value.is_empty());
-        for ((row, facts), inputs) in self.rows.iter_mut().zip(facts).zip(aligned(&distinguished.rows)) {
+        let (calls, same_call) = self.compare_calls();
+        let of_one = |object: &Value| Differences::of(&[object]).line(object);
+        let mut inputs_of_rows = aligned(&distinguished.rows);
+        let (title, same_labels, same_inputs) = match self.rows.as_slice() {
+            [row] => {
+                // The row of a single run does not repeat what is above it.
+                inputs_of_rows.iter_mut().for_each(String::clear);
+                let labels = of_one(&serde_json::json!(row.run.options.labels));
+                (row.run.title().map(shown), labels, of_one(&row.run.inputs))
+            }
+            _ => (distinguished.title, distinguished.labels, distinguished.inputs),
+        };
+        // In a small window, only the first of them may fit.
+        let chosen =
+            COMPLETE.into_iter().zip([title.unwrap_or_default(), same_labels, same_inputs, same_call]);
+        self.common = chosen.chain(same_facts).filter(|(_, value)| !value.is_empty()).collect();
+        let texts = inputs_of_rows.into_iter().zip(call_texts(&calls));
+        for ((row, facts), (inputs, call)) in self.rows.iter_mut().zip(facts).zip(texts) {
             // Without a title, the name of the row is the skill.
             let titled = row.run.title().is_some();
             let parts = facts.into_iter().filter(|fact| !same.contains(&fact.0));
             let parts = parts.filter(|fact| titled || fact.0 != "skill").map(|fact| fact.1);
             let all: Vec<String> =
-                [inputs].into_iter().chain(parts).filter(|part| !part.is_empty()).collect();
+                [inputs, call].into_iter().chain(parts).filter(|part| !part.is_empty()).collect();
             row.text = all.join("  ");
         }
+    }
+
+    /// Returns the inputs of the calls in which the rows of a decision differ, and those that are the same in all.
+    fn compare_calls(&self) -> (Vec<Vec<String>>, String) {
+        let mut out = vec![Vec::new(); self.rows.len()];
+        if !self.decides() || self.rows.len() < 2 {
+            return (out, String::new());
+        }
+        // A call that is not loaded yet has nothing in common with the others.
+        let rows = self.rows.iter().enumerate();
+        let compared: Vec<(usize, &Row)> =
+            rows.filter(|(_, row)| row.blocked.is_none() || row.preview.is_some()).collect();
+        let calls: Vec<&Value> = compared.iter().map(|(_, row)| &row.call).collect();
+        let differences = Differences::of(&calls);
+        let common = differences.common();
+        for ((at, _), call) in compared.iter().zip(calls) {
+            out[*at] = differences.row(call);
+        }
+        (out, common)
     }
 
     pub fn included(&self) -> usize {
@@ -194,12 +236,12 @@ impl RunRows {
                 RunCommand::Signal { name: texts.typed(0)?, payload, by: None, since_ms: None }
             }
             CommandName::Approve | CommandName::Deny => {
-                let Some(Gate::Human { step, inputs_digest, .. }) = &row.run.gate else { return None };
+                let preview = row.preview.as_ref()?;
                 let approve = self.command == CommandName::Approve;
                 RunCommand::Decide {
                     verdict: if approve { Verdict::Approve } else { Verdict::Deny },
-                    step: Some(step.clone()),
-                    inputs_digest: Some(inputs_digest.clone()),
+                    step: Some(preview.step.clone()),
+                    inputs_digest: Some(preview.inputs_digest.clone()),
                     approver: None,
                     notes: texts.typed(0),
                     choice: None,
@@ -250,8 +292,13 @@ impl RunRows {
     /// Includes or excludes a run; returns why it cannot be included.
     pub fn toggle(&mut self, at: usize) -> Option<String> {
         let row = self.rows.get_mut(at)?;
-        if row.blocked.is_none() && row.run.lacks_inputs() {
-            return Some("Its inputs are not loaded yet: the cursor on the run loads them.".to_owned());
+        if row.blocked.is_none() && row.not_loaded().is_some() {
+            let why = if row.run.lacks_inputs() {
+                "Its inputs are not loaded yet: the cursor on the run loads them."
+            } else {
+                "What it would execute is not loaded yet: the cursor on the run loads it."
+            };
+            return Some(why.to_owned());
         }
         if row.changed && !row.despite {
             let key = mention(Action::AllowChangedSkill);
@@ -261,8 +308,8 @@ impl RunRows {
         None
     }
 
-    /// Moves the cursor, and requests what would be executed for the run under it, and the inputs that the list leaves out
-    /// of the runs around it, as far as the cursor moves by a page.
+    /// Moves the cursor, and requests what would be executed for the run under it, and what excludes the runs around it
+    /// until it is loaded, as far as the cursor moves by a page.
     pub fn go(&mut self, rows: isize) -> Vec<Effect> {
         self.scroll.by(rows, self.rows.len());
         let (checks, cursor, page) = (self.checks(), self.scroll.cursor, self.scroll.page().unsigned_abs());
@@ -304,8 +351,8 @@ impl RunRows {
         row.unknown
     }
 
-    /// Updates a run: what would be executed, and whether it still takes the command. A run whose inputs the list leaves
-    /// out is included with them, but not after the runs were chosen.
+    /// Updates a run: what would be executed, and whether it still takes the command. A run that was not loaded is
+    /// included, but not after the runs were chosen.
     pub fn take_detail(&mut self, detail: &RunDetail, undecided: bool, choosing: bool) -> DetailChange {
         let command = self.command;
         let Some(row) = self.rows.iter_mut().find(|row| row.run.id == detail.run.id) else {
@@ -324,18 +371,26 @@ impl RunRows {
             return DetailChange::Nothing;
         }
         if row.outcome.is_some() || !undecided {
+            row.requested = false;
             return DetailChange::Nothing;
         }
         let first = row.version.is_none();
-        let lacked_inputs = row.run.lacks_inputs();
+        let was_not_loaded = row.run.lacks_inputs() || (first && row.not_loaded().is_some());
         // A run that was resumed and failed again may have other inputs.
         let is_of_state = matches!(command, CommandName::Resume | CommandName::Signal);
         let moved = gate_key(&row.run) != gate_key(&detail.run)
             || (is_of_state && row.run.since_ms != detail.run.since_ms);
         row.run.clone_from(&detail.run);
         row.preview.clone_from(&detail.sheet);
+        if row.decides {
+            let preview = row.preview.as_ref();
+            row.call = preview.map_or(Value::Null, |preview| call_inputs(preview, &row.run.inputs));
+        }
         row.version = Some(detail.contract_version.clone());
-        let unreadable = row.run.lacks_inputs().then(|| "excluded: its inputs cannot be read".to_owned());
+        let unreadable = row.not_loaded().map(|_| {
+            let what = if row.run.lacks_inputs() { "its inputs" } else { "what it would execute" };
+            format!("excluded: {what} cannot be read")
+        });
         row.blocked = blocked(&row.run, command).or(unreadable).or_else(|| {
             let preview = row.preview.as_ref().filter(|_| command == CommandName::Approve)?;
             let why = preview.approval_obstacle()?;
@@ -345,10 +400,10 @@ impl RunRows {
         let mut change = DetailChange::Nothing;
         if row.blocked.is_some() || (row.changed && !row.despite && first) {
             row.included = false;
-        } else if moved && (row.included || lacked_inputs) {
+        } else if moved && (row.included || was_not_loaded) {
             row.included = false;
             change = DetailChange::Moved;
-        } else if lacked_inputs {
+        } else if was_not_loaded {
             row.included = choosing;
         }
         self.distinguish();
@@ -377,18 +432,18 @@ impl RunRows {
         }
     }
 
-    /// Returns the lines of what is the same in all runs.
+    /// Returns the lines of what is the same in all runs, what was chosen by the launcher first.
     pub fn common_lines(&self, width: u16, painter: &Painter<'_>) -> Vec<RichLine> {
         let mut out = Vec::new();
-        if self.rows.len() < 2 {
-            return out;
-        }
+        let whose = if self.rows.len() == 1 { "this run" } else { "in all runs" };
         for (label, value) in &self.common {
             let role = if *label == "error" { Role::Danger } else { Role::Text };
             let segs = [Seg::new(value.clone(), role)];
-            let lines = wrap_to(&segs, width.saturating_sub(2 * LABEL), 2, painter.glyphs.ellipsis);
+            let most = if COMPLETE.contains(label) { usize::MAX } else { MAX_FACT_LINES };
+            let available = width.saturating_sub(2 * LABEL);
+            let lines = break_code_to(&segs, available, most, painter.glyphs.ellipsis);
             for (at, line) in lines.into_iter().enumerate() {
-                let head = if out.is_empty() { "in all runs" } else { "" };
+                let head = if out.is_empty() { whose } else { "" };
                 let label = if at == 0 { *label } else { "" };
                 let indent = usize::from(LABEL);
                 let mut segs = vec![Seg::new(format!("{head:<indent$}{label:<indent$}"), Role::Muted)];
@@ -396,7 +451,6 @@ impl RunRows {
                 out.push(RichLine::from_segs(segs));
             }
         }
-        out.truncate(MAX_COMMON_LINES);
         out
     }
 
@@ -515,7 +569,7 @@ impl RunRows {
         self.scroll.follow(len, usize::from(height));
         let name = |row: &Row| shown(row.run.title_or_skill());
         // A name that is the same in all rows is stated above them.
-        let names = if len > 1 && is_same(self.rows.iter().map(name)) {
+        let names = if is_same(self.rows.iter().map(name)) {
             0
         } else {
             self.rows.iter().map(|row| cells(&name(row))).max().unwrap_or(0).min(area.width / 2)
@@ -549,10 +603,13 @@ impl RunRows {
 impl Row {
     fn new(run: RunRecord, command: CommandName) -> Self {
         let blocked = blocked(&run, command);
+        let decides = matches!(command, CommandName::Approve | CommandName::Deny);
         Self {
             text: String::new(),
-            included: blocked.is_none() && !run.lacks_inputs(),
+            included: blocked.is_none() && !run.lacks_inputs() && !decides,
             blocked,
+            decides,
+            call: Value::Null,
             outcome: None,
             undone: "",
             unknown: false,
@@ -568,13 +625,21 @@ impl Row {
 
     /// Returns whether its row says that the command is not sent to it.
     pub fn is_excluded(&self) -> bool {
-        self.blocked.is_some() || (self.changed && !self.despite) || self.run.lacks_inputs()
+        self.blocked.is_some() || (self.changed && !self.despite) || self.not_loaded().is_some()
     }
 
-    /// Returns whether details that decide about the command are not loaded: its inputs, or, if the dialog `checks` what
-    /// would be executed, that.
+    /// Returns what excludes it until it is loaded: its inputs, or, for a decision, what would be executed.
+    fn not_loaded(&self) -> Option<&'static str> {
+        if self.run.lacks_inputs() {
+            return Some(INPUTS_NOT_LOADED);
+        }
+        (self.decides && self.preview.is_none()).then_some(CALL_NOT_LOADED)
+    }
+
+    /// Returns whether details that decide about the command are not loaded: what excludes it until then, or, if the
+    /// dialog `checks` what would be executed, that.
     fn lacks_details(&self, checks: bool) -> bool {
-        (checks || self.run.lacks_inputs()) && self.version.is_none() && self.outcome.is_none()
+        (checks || self.not_loaded().is_some()) && self.version.is_none() && self.outcome.is_none()
     }
 
     /// Returns the properties that are compared between runs: label and value.
@@ -647,12 +712,41 @@ impl Row {
                 ("with the contract of the launch", Role::Warning)
             }
             (None, None) if self.changed => ("excluded: skill changed since the launch", Role::Warning),
-            (None, None) if self.run.lacks_inputs() => (INPUTS_NOT_LOADED, Role::Warning),
-            (None, None) => (self.text.as_str(), text_role),
+            (None, None) => match self.not_loaded() {
+                Some(why) => (why, Role::Warning),
+                None => (self.text.as_str(), text_role),
+            },
         };
         let available = area.right().saturating_sub(x);
         painter.put(x, area.y, &cut_end(text, available, painter.glyphs.ellipsis), role, available);
     }
+}
+
+/// Returns the inputs of a call that differ from those of its run, and what the run is attached to.
+fn call_inputs(preview: &DecisionPreview, own: &Value) -> Value {
+    let mut inputs = match passed(preview).into_owned() {
+        Value::Object(inputs) => inputs,
+        Value::Null => Map::new(),
+        // Those of all calls of a `foreach`.
+        calls => [("calls".to_owned(), calls)].into_iter().collect(),
+    };
+    inputs.retain(|name, value| own.get(name) != Some(&*value));
+    Value::Object(inputs)
+}
+
+/// Returns the inputs of each call on one line, with a prefix; empty if the calls do not differ.
+fn call_texts(rows: &[Vec<String>]) -> Vec<String> {
+    let text = |line: String| {
+        if line.is_empty() {
+            line
+        } else if line.trim().is_empty() {
+            // What follows stays below that of the other rows.
+            format!("{}{line}", " ".repeat(CALL_PREFIX.len()))
+        } else {
+            format!("{CALL_PREFIX}{line}")
+        }
+    };
+    aligned(rows).into_iter().map(text).collect()
 }
 
 /// Returns each row on one line, with columns of short values below each other.
@@ -734,15 +828,100 @@ mod tests {
         .unwrap()
     }
 
+    /// Returns the details of a run that waits for the approval of a call with these inputs.
+    fn waiting(run: &RunRecord, inputs: &Value) -> RunDetail {
+        let preview = json!({
+            "run": run.id, "skill_id": "demo", "headline": "Books", "step": "book", "place": [1, 1],
+            "outcome_unknown": false, "capability": "", "capability_note": "", "binding": "", "isolation": "",
+            "why": "", "irreversible": null, "inputs": inputs, "inputs_digest": "d", "approver": null,
+            "since_ms": 0, "expires_ms": null,
+        });
+        RunDetail { sheet: Some(serde_json::from_value(preview).unwrap()), ..detail(run) }
+    }
+
+    #[test]
+    fn a_run_is_decided_once_what_it_would_execute_is_loaded() {
+        for command in [CommandName::Approve, CommandName::Deny] {
+            let run = |id: &str| RunRecord {
+                id: RunId(id.to_owned()),
+                allowed: vec![CommandName::Approve, CommandName::Deny],
+                inputs: json!({ "ref": id }),
+                ..approved_in_part()
+            };
+            let (first, second, third) = (run("a"), run("b"), run("c"));
+            let mut rows = RunRows::new(command, vec![first.clone(), second.clone(), third.clone()]);
+            assert_eq!((rows.included(), rows.unsent(), rows.next(0)), (0, 0, None), "{command}");
+            assert!(rows.rows.iter().all(Row::is_excluded), "{command}");
+            assert!(rows.toggle(0).unwrap().contains("not loaded"), "{command}");
+            assert!(rows.build_command(0, &Texts::of(command, &[])).is_none(), "{command}");
+            // The runs around the cursor are loaded, too.
+            rows.scroll.height = 3;
+            assert_eq!(rows.go(0).len(), 3, "{command}");
+            let call = |amount: u32, to: &str| json!({ "amount": amount, "to": to, "memo": "rent" });
+            rows.take_detail(&waiting(&first, &call(1, "alice")), true, true);
+            rows.take_detail(&waiting(&second, &call(99_999, "mallory")), true, true);
+            assert_eq!((rows.included(), rows.next(2)), (2, None), "{command}");
+            let seen = |rows: &RunRows| rows.rows.iter().map(|row| row.text.clone()).collect::<Vec<_>>();
+            assert!(
+                seen(&rows)[1].contains("call: amount=99999  memo=rent  to=mallory"),
+                "{:?}",
+                seen(&rows)
+            );
+            rows.take_detail(&waiting(&third, &call(3, "alice")), true, true);
+            assert_eq!(rows.included(), 3, "{command}");
+            let texts = seen(&rows);
+            assert!(texts[1].starts_with("ref=b  call: amount=99999  to=mallory"), "{texts:?}");
+            assert!(texts[2].contains("call: amount=3 ") && texts[2].contains("to=alice"), "{texts:?}");
+            assert!(rows.common.contains(&("call inputs", "memo=rent".to_owned())), "{:?}", rows.common);
+        }
+    }
+
+    #[test]
+    fn a_call_that_cannot_be_read_excludes_its_run_and_inputs_of_the_run_are_not_repeated() {
+        let run = RunRecord {
+            allowed: vec![CommandName::Approve],
+            inputs: json!({ "to": "ana" }),
+            ..approved_in_part()
+        };
+        let other = RunRecord { id: RunId("b".to_owned()), inputs: json!({ "to": "bo" }), ..run.clone() };
+        let mut rows = RunRows::new(CommandName::Approve, vec![run.clone(), other.clone()]);
+        rows.take_detail(&waiting(&run, &json!({ "to": "ana" })), true, true);
+        rows.take_detail(&detail(&other), true, true);
+        let why = rows.rows[1].blocked.as_deref();
+        assert_eq!(why, Some("excluded: what it would execute cannot be read"));
+        assert!(!rows.rows[0].text.contains("call"), "{}", rows.rows[0].text);
+    }
+
+    #[test]
+    fn choices_of_the_launcher_are_above_one_run_and_equal_ones() {
+        let mut run = RunRecord {
+            allowed: vec![CommandName::Resume],
+            state: RunState::Failed,
+            gate: None,
+            inputs: json!({ "amount": 99_999, "to": "mallory" }),
+            ..approved_in_part()
+        };
+        run.options.title = Some("Payment".to_owned());
+        run.options.labels = [("env".to_owned(), "prod".to_owned())].into();
+        let other = RunRecord { id: RunId("b".to_owned()), ..run.clone() };
+        for runs in [vec![run.clone()], vec![run, other]] {
+            let rows = RunRows::new(CommandName::Resume, runs);
+            let first: Vec<(&str, &str)> =
+                rows.common.iter().take(4).map(|(label, value)| (*label, value.as_str())).collect();
+            let expected = [
+                ("title", "Payment"),
+                ("labels", "env=prod"),
+                ("inputs", "amount=99999  to=mallory"),
+                ("skill", "demo"),
+            ];
+            assert_eq!(first, expected);
+            assert_eq!(rows.rows[0].text, "");
+        }
+    }
+
     #[test]
     fn a_run_is_included_once_its_inputs_are_loaded() {
-        let all = [
-            CommandName::Approve,
-            CommandName::Deny,
-            CommandName::Resume,
-            CommandName::Signal,
-            CommandName::Cancel,
-        ];
+        let all = [CommandName::Resume, CommandName::Signal, CommandName::Cancel];
         for command in all {
             let run = |id: &str| RunRecord {
                 id: RunId(id.to_owned()),

@@ -133,7 +133,7 @@ fn list_rows(all: &[PendingGate], clock: i64) -> Vec<ListRow> {
 }
 
 /// Returns what would be passed to the binding: the inputs, and what the run is attached to as one of them.
-fn passed(preview: &DecisionPreview) -> Cow<'_, Value> {
+pub fn passed(preview: &DecisionPreview) -> Cow<'_, Value> {
     match (&preview.inputs, &preview.target) {
         (Value::Object(inputs), Some(target)) => {
             let mut inputs = inputs.clone();
