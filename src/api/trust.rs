@@ -275,7 +275,7 @@ fn in_order(mut lines: Vec<(bool, String)>) -> Vec<String> {
 fn requirements(capability: &contract::Capability) -> String {
     let (safety, properties) = (&capability.safety, capability.properties);
     let confirmation =
-        if safety.requires_confirmation { "requires approval" } else { "requires no approval" };
+        if safety.requires_confirmation { "requires approval" } else { "no approval required" };
     let gates = safety.mandatory_pre_gates.iter();
     let gates = gates.map(|gate| format!("gate {} ({})", gate.capability, gate.on_fail));
     let repeat = match (properties.side_effects, properties.idempotent) {

@@ -22,12 +22,21 @@ pub(super) async fn unknown(request: Request) -> Response {
         return refusal.answer(&trace_of(&request), request.uri().path());
     }
     let path = request.uri().path();
-    let shown: String = path.chars().take(MAX_PATH_LEN).collect();
-    let suggestions = near_routes(request.method().as_str(), &shown);
-    let message =
-        format!("route {} {shown} not found; {DOCUMENT} and {PAGE} list all routes", request.method());
-    let error = Error { suggestions, ..Error::new(Code::NotFound, message) };
-    ErrorResponse::from(error).answer(&trace_of(&request), path)
+    ErrorResponse::from(not_found(request.method(), path)).answer(&trace_of(&request), path)
+}
+
+fn not_found(method: &Method, path: &str) -> Error {
+    let path: String = path.chars().take(MAX_PATH_LEN).collect();
+    if path.starts_with("/v1/v1/") {
+        let message = format!(
+            "route {method} {path} not found: all routes begin with /v1, so the address of the service must not \
+             end with it"
+        );
+        return Error::new(Code::NotFound, message);
+    }
+    let message = format!("route {method} {path} not found; {DOCUMENT} and {PAGE} list all routes");
+    let suggestions = near_routes(method.as_str(), &path);
+    Error { suggestions, ..Error::new(Code::NotFound, message) }
 }
 
 /// Responds to a path that exists for other methods only.
@@ -146,5 +155,13 @@ mod tests {
         assert_eq!(near_routes("POST", "/v1/runs/0198-ab/aprove")[0], "POST /v1/runs/{run_id}/approve");
         assert_eq!(near_routes("GET", "/v1/skill/governance")[0], "GET /v1/skills/governance");
         assert!(near_routes("GET", "/favicon.ico").is_empty());
+    }
+
+    #[test]
+    fn repeated_prefix_is_explained() {
+        let error = not_found(&Method::GET, "/v1/v1/health");
+        assert!(error.message.contains("must not end with it"), "{}", error.message);
+        assert!(error.suggestions.is_empty());
+        assert!(not_found(&Method::GET, "/v1/healt").message.contains("list all routes"));
     }
 }

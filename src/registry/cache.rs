@@ -53,7 +53,7 @@ pub(super) fn file(folder: &Path, roots: &[RootSpec]) -> PathBuf {
 /// Returns the reason why it is not used, for diagnostics.
 pub(super) fn load(file: &Path, build: &str) -> Result<(KnownOutcomes, KnownFolders), String> {
     let (opened, _) = open_regular(file).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => "not found".to_owned(),
+        io::ErrorKind::NotFound => "no cache yet".to_owned(),
         _ => format!("unreadable: {error}"),
     })?;
     let damaged = || "damaged".to_owned();

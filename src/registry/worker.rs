@@ -198,7 +198,7 @@ impl Worker {
             Err(why) if why.is_empty() => (Default::default(), "off".to_owned()),
             Err(why) => (Default::default(), format!("rebuilt: {why}")),
         };
-        tracing::info!("index cache: {message}");
+        tracing::info!("index cache {message}");
         *self.shared.cache.write_locked() = message;
         cache
     }

@@ -94,7 +94,8 @@ fn check_field(field: &Field, input: Option<&Value>) -> Result<Option<Value>, St
 /// Returns a description of the mismatch.
 pub fn check_value(field: &Field, value: &Value) -> Result<(), String> {
     if !is_of(field.kind, value) {
-        return Err(format!("expected {}, {} is {}", article(field.kind), shown(value), value_kind(value)));
+        let kind = if value.is_null() { String::new() } else { format!(" ({})", value_kind(value)) };
+        return Err(format!("expected {}, found {}{kind}", article(field.kind), shown(value)));
     }
     if !field.allowed.is_empty() && !field.allowed.contains(value) {
         let allowed: Vec<String> = field.allowed.iter().map(shown).collect();
@@ -245,7 +246,7 @@ mod tests {
             [
                 "fil: not declared (did you mean file?)",
                 "file: required (string), but missing",
-                "limit: expected an integer, 2.5 is a number",
+                "limit: expected an integer, found 2.5 (a number)",
                 "mode: \"medium\" is not one of \"fast\", \"slow\"",
             ]
         );
@@ -263,8 +264,8 @@ mod tests {
         assert_eq!(
             problems.unwrap_err(),
             [
-                "grid: [1] [1] expected an integer, 2.5 is a number",
-                "rounds: [1] expected an integer, \"a\" is a string; [2] expected an integer, null is null",
+                "grid: [1] [1] expected an integer, found 2.5 (a number)",
+                "rounds: [1] expected an integer, found \"a\" (a string); [2] expected an integer, found null",
             ]
         );
         let many = check(&fields, &json!({"rounds": ["a", "b", "c", "d", "e"]})).unwrap_err();

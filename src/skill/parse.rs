@@ -187,9 +187,13 @@ fn markdown(
     let description = fields.top.description.clone().or_else(|| {
         let place = root.get("description").map_or(yaml_start..yaml_start, |entry| at(&entry.key_at));
         let paragraph = text::first_paragraph(body);
-        let is_blank =
-            |entry: &Entry| matches!(&entry.value.value, Content::Text(text) if text.trim().is_empty());
-        let defect = if root.get("description").is_some_and(is_blank) { "empty" } else { "missing" };
+        let is_blank = |entry: &Entry| match &entry.value.value {
+            Content::Null => true,
+            Content::Text(text) => text.trim().is_empty(),
+            _ => false,
+        };
+        let is_empty = root.get("description").is_some_and(is_blank);
+        let defect = if is_empty { "empty" } else { "missing" };
         let message = match &paragraph {
             Some(_) => format!(
                 "`description` is {defect}; the first paragraph is used here; clients drop the skill, show \
@@ -202,6 +206,10 @@ fn markdown(
         let finding = notes.add(&rules::DESCRIPTION_MISSING, Some("description"), place, message);
         if let Some(entry) = misspelled {
             finding.help = format!("Rename the key `{}` to `description`.", entry.key);
+        } else if is_empty {
+            finding.help =
+                "State what the skill does and when to use it; a model selects the skill by `description` alone."
+                    .to_owned();
         }
         paragraph
     });

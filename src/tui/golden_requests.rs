@@ -14,6 +14,7 @@ use skills_api::{
 use skills_authoring::golden_baseline::{GoldenBaseline, add_baseline, baselines};
 use skills_authoring::golden_file::{EditError, GoldenEdit, edit_golden, is_same_query, read_golden};
 use skills_authoring::golden_format::{FormatError, GoldenFormat, parse_golden, skill_of_evals};
+use skills_base::files::io_reason;
 use skills_config::expand;
 use skills_discovery::{Case, Expect};
 use skills_skill::{SkillId, read_regular_text};
@@ -337,8 +338,8 @@ fn import(path: &str, skill: Option<&SkillId>, place: &GoldenPlace) -> Result<St
     let source = expand(path.trim(), &place.cwd, &place.home);
     // A notice is short: the action comes first, and only the part of the path that identifies the file.
     let name = shown(&source, place);
-    let text =
-        read_regular_text(&source, MAX_IMPORT_BYTES).map_err(|error| invalid(format!("{error}: {name}")))?;
+    let text = read_regular_text(&source, MAX_IMPORT_BYTES)
+        .map_err(|error| invalid(format!("cannot read `{name}`: {}", io_reason(&error))))?;
     let format = GoldenFormat::of(&source)
         .ok_or_else(|| invalid(format!("the name must end with json, jsonl, csv or yaml: {name}")))?;
     let skill = skill.cloned().or_else(|| skill_of_evals(&source, &text));
@@ -426,7 +427,11 @@ mod tests {
         assert_eq!(cases[1].expect, Expect::AnyOf(vec![SkillId::new("pdf")]));
         import("pdf/evals/evals.json", None, &place).unwrap();
         assert_eq!(read_golden(&folder.path().join("golden.yaml")).unwrap().0.len(), 2);
-        assert_eq!(import("gone.csv", None, &place).unwrap_err().code, Code::InvalidRequest);
+        let gone = import("gone.csv", None, &place).unwrap_err();
+        assert_eq!(gone.code, Code::InvalidRequest);
+        assert!(
+            gone.message.starts_with("cannot read `") && gone.message.ends_with("no such file or directory")
+        );
         std::fs::write(folder.path().join("evals.json"), evals).unwrap();
         let message = import("evals.json", None, &place).unwrap_err().message;
         assert!(message.starts_with("enter the skill, which the file does not name: "), "{message}");

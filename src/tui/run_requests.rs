@@ -193,6 +193,9 @@ impl RunResponse {
                 for check in &mut preview_mut.checks {
                     check.note = called.completed_in(&check.note);
                 }
+                for permission in &mut preview_mut.may_do {
+                    *permission = called.completed_in(permission);
+                }
                 Self::AttachPreview(generation, Ok(preview))
             }
             Self::Contract(skill, Ok(mut view)) => {
@@ -377,5 +380,20 @@ mod tests {
         let response = RunResponse::Contract("a".to_owned(), Ok(Arc::new(view))).completed(&called);
         let RunResponse::Contract(_, Ok(view)) = &response else { panic!("{response:?}") };
         assert_eq!(view.blocked.as_deref(), Some(COMPLETED));
+        let preview = AttachPreview {
+            checks: Vec::new(),
+            reason: None,
+            target_label: None,
+            content: None,
+            content_bytes: None,
+            input_problems: Vec::new(),
+            effect_mode: None,
+            may_do: vec![WHY.to_owned()],
+            cli: String::new(),
+            curl: String::new(),
+        };
+        let response = RunResponse::AttachPreview(1, Ok(Arc::new(preview))).completed(&called);
+        let RunResponse::AttachPreview(_, Ok(preview)) = &response else { panic!("{response:?}") };
+        assert_eq!(preview.may_do, [COMPLETED]);
     }
 }

@@ -304,7 +304,7 @@ fn the_next_start_parses_only_what_changed() {
         (found, message)
     };
     let (cold, message) = start(&settings);
-    assert_eq!(message, (3, "rebuilt: not found".to_owned()));
+    assert_eq!(message, (3, "rebuilt: no cache yet".to_owned()));
     let (warm, message) = start(&settings);
     assert_eq!(message, (0, "used".to_owned()));
     assert_eq!((&warm.entries, &warm.refused), (&cold.entries, &cold.refused));

@@ -85,7 +85,7 @@ fn an_approval_that_must_fail_is_rejected() {
     };
     fixture.home.config("trust: []\n");
     refused("skills trust", "untrusted");
-    assert!(fixture.run(&["runs", "show", &first]).stdout.contains("an approval would make it fail"));
+    assert!(fixture.run(&["runs", "show", &first]).stdout.contains("`send` cannot be approved"));
     fixture.home.config(&format!("trust: [\"{}\"]\n", fixture.home.skills().display()));
     std::fs::remove_dir_all(fixture.home.skills().join("send/bindings")).unwrap();
     refused("no binding implements", "invalid_configuration");

@@ -92,7 +92,7 @@ fn changes_of_other_skills_are_shown_first_and_completely() {
     let answer = home.run(&["trust", "fmt"]);
     assert_eq!(answer.code, 5, "{}", answer.stderr);
     let lines: Vec<&str> = answer.stdout.lines().map(str::trim).collect();
-    let ship = "defines   capabilities/z.yaml: ship.go, requires no approval, gate ship.check (warn), \
+    let ship = "defines   capabilities/z.yaml: ship.go, no approval required, gate ship.check (warn), \
         idempotent, default account = \"DE00\"";
     assert!(lines.contains(&ship), "{}", answer.stdout);
     assert!(lines.contains(&"bindings  bindings/z.yaml: mail.send by script a10.py"), "{}", answer.stdout);

@@ -172,7 +172,7 @@ async fn every_kind_of_target_is_passed() {
     assert!(missing("artifact", "../elsewhere/secret.txt").await.contains("outside"));
     assert!(missing("transcript", "session:none").await.contains("session `none` not found"));
     assert!(missing("output", &format!("{id}/book")).await.contains("available: add"));
-    assert!(missing("output", &id).await.contains("no outputs yet"));
+    assert!(missing("output", &id).await.contains("has no outputs yet: it "));
 }
 
 #[tokio::test(flavor = "multi_thread")]

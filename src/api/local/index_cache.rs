@@ -46,7 +46,7 @@ impl IndexCache {
     pub fn restore(&self, router: &mut Router) -> String {
         match self.file.as_ref().map(CacheFile::open) {
             None => "off".to_owned(),
-            Some(Ok(None)) => "rebuilt: not found".to_owned(),
+            Some(Ok(None)) => "rebuilt: no cache yet".to_owned(),
             Some(Err(why)) => format!("rebuilt: {why}"),
             Some(Ok(Some(opened))) => match router.restore(Box::new(opened)) {
                 Ok(()) => "used".to_owned(),
@@ -118,7 +118,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let cache = |build: &str| IndexCache::new(dir.path(), &[], build);
         let mut empty = router(0);
-        assert_eq!(cache("a").restore(&mut empty), "rebuilt: not found");
+        assert_eq!(cache("a").restore(&mut empty), "rebuilt: no cache yet");
         let full = RwLock::new(router(WORTH_KEEPING));
         cache("a").write(&full, Instant::now());
         assert_eq!((cache("a").restore(&mut empty).as_str(), empty.len()), ("used", WORTH_KEEPING));
@@ -126,7 +126,7 @@ mod tests {
         assert!(cache("b").restore(&mut other).starts_with("rebuilt: it was written by another build"));
         assert!(other.is_empty());
         cache("a").remove();
-        assert_eq!(cache("a").restore(&mut other), "rebuilt: not found");
+        assert_eq!(cache("a").restore(&mut other), "rebuilt: no cache yet");
     }
 
     #[test]
@@ -134,7 +134,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut cache = IndexCache::new(dir.path(), &[], "a");
         cache.write(&RwLock::new(router(3)), Instant::now());
-        assert_eq!(cache.restore(&mut router(0)), "rebuilt: not found");
+        assert_eq!(cache.restore(&mut router(0)), "rebuilt: no cache yet");
     }
 
     #[test]

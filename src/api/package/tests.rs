@@ -123,7 +123,7 @@ fn definitions_of_capabilities_are_listed() {
     let place = TestHome::new();
     let text = "id: ship.go\nversion: 1.0.0\ndescription: Ships.\nproperties: {side_effects: true}\n";
     place.write("notes/capabilities/c.yaml", text);
-    let listed = ["capability capabilities/c.yaml: ship.go, requires no approval", "script scripts/run.py"];
+    let listed = ["capability capabilities/c.yaml: ship.go, no approval required", "script scripts/run.py"];
     assert_eq!(prepare(&place.job("a.tar.gz")).unwrap().runs, listed);
     assert_eq!(validate(&place.at("a.tar.gz")).unwrap().runs, listed);
 }

@@ -160,7 +160,14 @@ impl DecisionPrompt<'_> {
 
     /// Returns the options to pass if there is no terminal to prompt on.
     fn instead(&self, preview: &DecisionPreview) -> String {
-        format!("run: {}", self.command(preview))
+        let instruction = match self.choice {
+            None if preview.outcome_unknown && self.verdict == Verdict::Approve => {
+                "run, with one of the choices"
+            }
+            Some(Choice::Happened) if self.args.result.is_none() => "run, with the result for JSON",
+            _ => "run",
+        };
+        format!("{instruction}: {}", self.command(preview))
     }
 
     /// Returns the command that decides what is shown without a prompt, with the options of this one.
@@ -337,8 +344,12 @@ mod tests {
             format!("run: skills runs approve abcd --step book --inputs-digest {digest} --yes")
         );
         preview.outcome_unknown = true;
-        assert!(asking.instead(&preview).ends_with("--choice 'rerun|happened|skip|fail' --yes"));
+        let instead = asking.instead(&preview);
+        assert!(instead.starts_with("run, with one of the choices: skills runs approve"), "{instead}");
+        assert!(instead.ends_with("--choice 'rerun|happened|skip|fail' --yes"), "{instead}");
         let prompt = DecisionPrompt { choice: Some(Choice::Happened), ..asking };
-        assert!(prompt.instead(&preview).ends_with("--choice happened --result JSON --yes"));
+        let instead = prompt.instead(&preview);
+        assert!(instead.starts_with("run, with the result for JSON: skills"), "{instead}");
+        assert!(instead.ends_with("--choice happened --result JSON --yes"), "{instead}");
     }
 }

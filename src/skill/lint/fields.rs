@@ -8,6 +8,7 @@ use crate::finding_builder::{Notes, prefix};
 use crate::frontmatter::Frontmatter;
 use crate::parse::CONTRACT_KEYS;
 use crate::yaml::{Content, Node};
+use skills_base::number::grouped;
 use skills_base::text::join_with_and;
 
 /// Top-level keys of another known client, `OpenClaw`.
@@ -102,6 +103,7 @@ pub(super) fn lengths(subject: &LintInput<'_>, notes: &mut Notes<'_>) {
     for (rule, field, text, limit) in limits {
         let length = text.chars().count();
         if length > limit {
+            let (length, limit) = (grouped(length as u64), grouped(limit as u64));
             let message = format!("`{field}` has {length} characters; the specification allows {limit}");
             notes.add(rule, Some(field), subject.value(field), message);
         }
@@ -218,6 +220,22 @@ mod tests {
             assert!(!is_valid_name(bad), "{bad}");
         }
         assert_eq!(slug("My Great_Skill!"), "my-great-skill");
+    }
+
+    #[test]
+    fn description_without_a_value_is_empty() {
+        let finding = |source: &str| {
+            let skill =
+                crate::parse::parse(std::path::Path::new("/a/SKILL.md"), source.as_bytes(), 0).unwrap();
+            let found = skill.findings.iter().find(|finding| finding.code == "description-missing");
+            found.map(|finding| (finding.message.clone(), finding.help.clone())).unwrap()
+        };
+        let (message, help) = finding("---\nname: a\ndescription:\n---\nText.\n");
+        assert!(message.starts_with("`description` is empty;"), "{message}");
+        assert!(help.starts_with("State what"), "{help}");
+        let (message, help) = finding("---\nname: a\n---\nText.\n");
+        assert!(message.starts_with("`description` is missing;"), "{message}");
+        assert!(help.starts_with("Add a `description:`"), "{help}");
     }
 
     #[test]

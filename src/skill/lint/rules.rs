@@ -158,8 +158,8 @@ rules! {
         why "The value is silently ignored."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nlicence: MIT\n---\n# Tables\n";
     /// Keys that no known client reads.
-    UNKNOWN_KEYS = "unknown-keys" Info: "Move them under `metadata`, which the specification reserves \
-        for custom data."
+    UNKNOWN_KEYS = "unknown-keys" Info: "Move such keys under `metadata`, which the specification \
+        reserves for custom data."
         why "Strict validators reject them, and a later version of a client may give them a meaning."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nshoe-size: 42\n---\n# Tables\n";
     /// A field is set twice, at the top and under `metadata`, with different values.
@@ -276,8 +276,8 @@ rules! {
         why "The specification recommends fewer; the complete body is loaded at once."
         example "a body of 640 lines";
     /// The body takes 5,000 tokens or more.
-    BODY_MANY_TOKENS = "body-many-tokens" Info: "Fewer than 5,000 tokens are recommended: the complete \
-        body is added to the context on every load."
+    BODY_MANY_TOKENS = "body-many-tokens" Info: "Shorten the body, or move details into `references/` \
+        and link them: the complete body is added to the context on every load."
         why "Every load takes that share of the context."
         example "a body of 6,200 tokens";
     /// The body takes more than 8,000 tokens.

@@ -3,6 +3,7 @@
 use super::rules;
 use crate::finding_builder::Notes;
 use crate::tokens::{self, TokenCount};
+use skills_base::number::grouped;
 
 /// Number of tokens below which the specification recommends to stay.
 const RECOMMENDED_MAX_TOKENS: u32 = 5_000;
@@ -21,6 +22,7 @@ pub(super) fn estimated(body: &str, start: usize, notes: &mut Notes<'_>) {
     }
     let lines = lines(body);
     if lines >= LINES {
+        let lines = grouped(lines as u64);
         let message = format!("the body has {lines} lines; fewer than {LINES} are recommended");
         notes.add(&rules::BODY_MANY_LINES, None, start..start, message);
     }
@@ -45,15 +47,15 @@ fn note_tokens(count: TokenCount, start: usize, notes: &mut Notes<'_>) {
     let TokenCount { tokens: count, estimated } = count;
     let about = if estimated { "about " } else { "" };
     let count_shown = if estimated { count.saturating_add(50) / 100 * 100 } else { count };
+    let count_shown = grouped(count_shown.into());
     if count > WARNING_MIN_TOKENS {
-        let message = format!(
-            "the body has {about}{count_shown} tokens; more than {WARNING_MIN_TOKENS} are costly for every load"
-        );
+        let limit = grouped(WARNING_MIN_TOKENS.into());
+        let message =
+            format!("the body has {about}{count_shown} tokens; more than {limit} are costly for every load");
         notes.add(&rules::BODY_TOO_MANY_TOKENS, None, start..start, message);
     } else if count >= RECOMMENDED_MAX_TOKENS {
-        let message = format!(
-            "the body has {about}{count_shown} tokens; fewer than {RECOMMENDED_MAX_TOKENS} are recommended"
-        );
+        let limit = grouped(RECOMMENDED_MAX_TOKENS.into());
+        let message = format!("the body has {about}{count_shown} tokens; fewer than {limit} are recommended");
         notes.add(&rules::BODY_MANY_TOKENS, None, start..start, message);
     }
 }

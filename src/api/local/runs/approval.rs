@@ -112,8 +112,8 @@ impl Approvals {
         let found = runtime.engine.obstacle(run, capability.or_else(first)?)?;
         let describe = |why: &str| {
             format!(
-                "step {step} cannot be executed, so an approval would make it fail: {why}. The run keeps \
-                    waiting; you can still deny it"
+                "step `{step}` cannot be approved, because it cannot be executed: {why}. The run keeps waiting; \
+                    you can still deny it"
             )
         };
         let mut reason = json!({ "step": step, "binding": found.binding });

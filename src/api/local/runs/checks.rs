@@ -48,9 +48,9 @@ impl HealthChecks {
                 "runs",
                 error.message,
                 match self.config.audience {
-                    Audience::Service => "follow the message, or use another store",
+                    Audience::Service => "do what the message says, or use another store",
                     Audience::CommandLine | Audience::Workbench => {
-                        "follow the message, or use another store (--store)"
+                        "do what the message says, or use another store (--store)"
                     }
                 },
             )),

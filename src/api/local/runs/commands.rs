@@ -280,8 +280,10 @@ impl Commands {
         optional("approver", json!(request.by.approver));
         optional("notes", json!(request.by.notes));
         let (word, wants) = match request.verdict {
-            Verdict::Approve => ("approve", "`step` and `inputs_digest`"),
-            Verdict::Deny => ("deny", "`step`"),
+            Verdict::Approve => {
+                ("approve", "`step` and the `inputs_digest` of the inputs that were reviewed")
+            }
+            Verdict::Deny => ("deny", "`step` that was reviewed"),
         };
         let other_step = request.step.as_ref().filter(|step| **step != preview.step);
         let mut message = match other_step {
@@ -295,7 +297,7 @@ impl Commands {
             ),
         };
         if other_step.is_none() && (missing.contains(&"step") || missing.contains(&"inputs_digest")) {
-            message += &format!("; to {word} it, pass the {wants} that was reviewed");
+            message += &format!("; to {word} it, pass the {wants}");
         }
         let mut reason = json!({
             "run_id": run.id,

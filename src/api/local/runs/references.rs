@@ -94,8 +94,9 @@ impl Targets {
             let outputs = run.outputs.clone().filter(|outputs| !outputs.is_null());
             let content = outputs.ok_or_else(|| {
                 missing(format!(
-                    "run {} is {} and has no outputs yet; RUN/STEP names one step's",
-                    run.id, run.state
+                    "run {} has no outputs yet: {}; for the output of a step, use RUN/STEP",
+                    run.id,
+                    run.state.clause()
                 ))
             })?;
             return Ok(ResolvedTarget {

@@ -274,7 +274,7 @@ fn draw_refusal(
     let width = area.width.saturating_sub(4);
     // Clients that follow links read the file, whatever this catalog does.
     let what = if refusal.reason == RefusalReason::LeavesRoot {
-        "not followed here; clients that follow links list the skills behind it"
+        "not followed here; clients that follow links list the skill it points to"
     } else {
         "rejected: fix this to use the skill"
     };

@@ -30,7 +30,7 @@ impl RunCommandKind {
                 "The run is paused; its next step starts when you resume it.".to_owned()
             }
             Self::Resume { .. } => {
-                "Steps after the checkpoint run again. Changed inputs are recorded.".to_owned()
+                "Steps after the checkpoint are executed. Changed inputs are recorded.".to_owned()
             }
             Self::Signal { .. } => match &run.gate {
                 Some(Gate::Signal { name, .. }) => format!(
