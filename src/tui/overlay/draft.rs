@@ -187,7 +187,7 @@ impl Fields {
         self.area = Rect { y: area.y + 1, height, ..area };
         painter.band(self.area, Role::Field);
         let style = painter.theme.style(Role::Field).patch(painter.theme.style(Role::Strong));
-        let cursor = text.draw(self.area, painter.buf, style);
+        let cursor = text.draw(self.area, painter.buf, style, true);
         let mut y = area.y + 1 + height;
         let words = |text: &str| text.split_whitespace().count();
         let stated = self.stated_texts();
