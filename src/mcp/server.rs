@@ -348,8 +348,16 @@ impl ServerHandler for Server {
         request: CustomRequest,
         _: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        let message = format!("method `{}` not found", request.method);
-        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
+        // A request of a known method is passed here if its parameters cannot be read.
+        let Some(required) = required_params(&request.method) else {
+            let message = format!("method `{}` not found", request.method);
+            return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None));
+        };
+        let has = |name: &str| request.params.as_ref().is_some_and(|params| params.get(name).is_some());
+        let missing = required.iter().find(|name| !has(name));
+        let missing = missing.map(|name| format!(": `{name}` is missing")).unwrap_or_default();
+        let message = format!("invalid parameters of `{}`{missing}", request.method);
+        Err(ErrorData::new(ErrorCode::INVALID_PARAMS, message, None))
     }
 
     async fn on_initialized(&self, cx: NotificationContext<RoleServer>) {
@@ -369,6 +377,19 @@ impl ServerHandler for Server {
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
         notifications::listen(self, &subscription).await;
         Ok(())
+    }
+}
+
+/// Returns the parameters that a method of this server requires; `None` for other methods.
+fn required_params(method: &str) -> Option<&'static [&'static str]> {
+    match method {
+        "tools/call" | "prompts/get" => Some(&["name"]),
+        "resources/read" | "resources/directory/read" | "skills/get" => Some(&["uri"]),
+        "completion/complete" => Some(&["ref", "argument"]),
+        "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" | "skills/list" => {
+            Some(&[])
+        }
+        _ => None,
     }
 }
 

@@ -49,6 +49,7 @@ pub fn read_bundle(location: &Path) -> Result<Skill, RejectedBundle> {
 pub fn read_bundle_at(location: &Path, real: RealPaths) -> Result<Skill, RejectedBundle> {
     let refused = |refusal: files::OpenError| match refusal {
         files::OpenError::TooLarge { .. } => too_large(location, MAX_BYTES + 1),
+        files::OpenError::NotRegular { what, .. } => irregular(location, what),
         other => unreadable(location, &io::Error::from(other)),
     };
     let (file, metadata) = files::open_file(&real.location).map_err(refused)?;
@@ -71,6 +72,16 @@ pub fn read_bundle_at(location: &Path, real: RealPaths) -> Result<Skill, Rejecte
 
 fn unreadable(location: &Path, error: &io::Error) -> RejectedBundle {
     refusal(location, RefusalReason::Unreadable, &rules::UNREADABLE, format!("cannot read the file: {error}"))
+}
+
+fn irregular(location: &Path, what: &str) -> RejectedBundle {
+    let name = location.file_name().unwrap_or_default().display();
+    let message = format!("{name} is {what}, not a file");
+    let mut rejected = refusal(location, RefusalReason::Unreadable, &rules::UNREADABLE, message);
+    for finding in &mut rejected.findings {
+        finding.help = "Replace it with a file.".to_owned();
+    }
+    rejected
 }
 
 /// Returns the resource files of a bundle, sorted by path. Excludes its main files, hidden files, `node_modules`,

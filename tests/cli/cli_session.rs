@@ -126,6 +126,8 @@ fn exit_codes_are_the_same_with_json_and_messages_name_commands() {
     ] {
         assert_ne!(both(args).code, 0, "{args:?}");
     }
+    let missing = both(&["session", "read", &id, "none.md"]).stderr;
+    assert!(missing.contains("`none.md` does not exist in the loaded skill `pdf-tables`"), "{missing}");
     let outside = both(&["session", "run-script", &id, "tool.py"]);
     assert!(
         outside.code != 5 && outside.stderr.contains("scripts/"),

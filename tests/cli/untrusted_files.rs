@@ -50,6 +50,7 @@ fn non_regular_files_are_rejected_and_listed() {
             "{id}: {found:?}"
         );
     }
+    assert_eq!(found("c-folder")[0].1, "SKILL.md is a folder, not a file");
     assert_eq!(found("e-zero")[0].0, "link-leaves-root");
 }
 

@@ -517,7 +517,9 @@ fn invalid_message_does_not_end_the_server() {
     let unknown = lines.ask(2, "no/such/method", &json!({}));
     assert_eq!(unknown["error"], json!({ "code": -32601, "message": "method `no/such/method` not found" }));
     assert_eq!(lines.ask(3, "tools/call", &json!({ "name": "skill.lst" }))["error"]["code"], -32602);
-    assert!(lines.ask(4, "tools/call", &json!({ "arguments": 3 }))["error"]["code"].is_i64());
+    let nameless = lines.ask(4, "tools/call", &json!({ "arguments": {} }));
+    let missing = "invalid parameters of `tools/call`: `name` is missing";
+    assert_eq!(nameless["error"], json!({ "code": -32602, "message": missing }));
     let found = lines.ask(5, "tools/call", &json!({ "name": "skill.list", "arguments": { "query": "pdf" } }));
     let text = found["result"]["content"][0]["text"].as_str().unwrap();
     let skills: Value = serde_json::from_str(text).unwrap();

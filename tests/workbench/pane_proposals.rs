@@ -145,6 +145,18 @@ fn base_of_an_outdated_diff_is_not_shown_as_current() {
 }
 
 #[test]
+fn blocked_proposal_offers_no_approval() {
+    let place = TestHome::new();
+    place.propose(&text(NEW), 5);
+    place.write("billing", &text("Tallies bills of customers."));
+    let mut screen = place.screen(120, 36);
+    screen.press("7").wait_for("blocked");
+    screen.press("d").wait_for("Your decision").wait_for("cannot be approved; you can deny it");
+    assert!(!screen.screen().contains("Approve"), "{}", screen.screen());
+    screen.press("A").wait_for("Your decision").press("D").wait_for("denied by");
+}
+
+#[test]
 fn only_the_capital_letter_approves() {
     let place = TestHome::new();
     let base = place.read();

@@ -691,9 +691,14 @@ pub(super) fn grants(subject: &LintInput<'_>, notes: &mut Notes<'_>) {
     if !acting.is_empty() {
         let shown: Vec<_> = acting.iter().take(4).map(|tool| format!("`{tool}`")).collect();
         let rest: Vec<String> = acting.iter().skip(shown.len()).map(ToString::to_string).collect();
+        let all = rest.join(", ");
         let more = match rest.len() {
             0 => String::new(),
-            more => format!(" and {more} more: {}", shown_command(&rest.join(", "))),
+            _ if all.chars().count() <= MAX_SHOWN_CHARS => {
+                let rest: Vec<String> = rest.iter().map(|tool| shown_command(tool)).collect();
+                format!(", {}", rest.join(", "))
+            }
+            more => format!(" and {more} more: {}", shown_command(&all)),
         };
         let message = format!("the skill pre-approves {}{more}", shown.join(", "));
         notes.add(&rules::GRANTS_TOOLS, field, at, message);
@@ -780,6 +785,25 @@ mod tests {
                 assert_eq!(!groups(&text).is_empty(), shown && !joiner && !is_new, "{text:?}");
             }
         }
+    }
+
+    #[test]
+    fn all_granted_tools_are_named() {
+        let finding = |tools: &str| {
+            let source = format!("---\nname: a\ndescription: Does it.\nallowed-tools: {tools}\n---\nText.\n");
+            let skill =
+                crate::parse::parse(std::path::Path::new("/a/SKILL.md"), source.as_bytes(), 0).unwrap();
+            let found = skill.findings.into_iter().find(|finding| finding.code == "grants-tools");
+            found.unwrap().message
+        };
+        let tools = finding("Bash(a:*), Bash(b:*), Bash(c:*), Bash(d:*), Write, Edit");
+        assert!(tools.ends_with("`Bash(c:*)`, `Bash(d:*)`, `Write`, `Edit`"), "{tools}");
+        let many: Vec<String> = (0..200).map(|n| format!("Bash(tool-{n}:*)")).collect();
+        let tools = finding(&many.join(", "));
+        assert!(
+            tools.contains(" and 196 more: `Bash(tool-4:*), ") && tools.contains("…` (sha256 "),
+            "{tools}"
+        );
     }
 
     #[test]

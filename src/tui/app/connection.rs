@@ -415,6 +415,28 @@ mod tests {
     }
 
     #[test]
+    fn note_about_a_pane_ends_with_it() {
+        use crate::pane::{Effect, PaneId};
+
+        let now = Instant::now();
+        let mut app = app(false, now);
+        let screen = |app: &mut App| {
+            let mut buffer = Buffer::empty(Rect::new(0, 0, 120, 36));
+            app.draw(&mut buffer, now);
+            crate::picture::text(&buffer)
+        };
+        let toast = |text: &str| vec![Effect::Toast(text.to_owned())];
+        app.executor.run_effects(PaneId::Browse, vec![Effect::Go(PaneId::Browse, None)], now);
+        app.executor.run_effects(PaneId::Browse, toast("was unloaded"), now);
+        assert!(screen(&mut app).contains("was unloaded"));
+        app.executor.run_effects(PaneId::Browse, vec![Effect::Go(PaneId::Runs, None)], now);
+        assert!(!screen(&mut app).contains("was unloaded"));
+        app.executor.run_effects(PaneId::Browse, toast("was saved"), now);
+        app.executor.run_effects(PaneId::Runs, vec![Effect::Go(PaneId::Browse, None)], now);
+        assert!(screen(&mut app).contains("was saved"), "a late response is shown in any pane");
+    }
+
+    #[test]
     fn header_shows_lost_connection() {
         let start = Instant::now();
         let mut app = app(false, start);

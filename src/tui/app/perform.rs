@@ -206,7 +206,11 @@ impl Executor {
         match effect {
             Effect::Toast(text) => {
                 let text = screen.with_keys(&text);
-                screen.notices.note(text, now);
+                if screen.panes.active_id() == Some(pane) {
+                    screen.notices.note_of_pane(text, now);
+                } else {
+                    screen.notices.note(text, now);
+                }
             }
             Effect::Copy(text, what) => self.commands.push(AppCommand::Copy(without_controls(&text), what)),
             Effect::CopyCommand(line, what) => match screen.connection.commands().completed(&line) {

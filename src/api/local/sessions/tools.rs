@@ -338,7 +338,13 @@ impl SessionTools {
         let (path, catalog) = (parsed.path.clone(), self.skills.registry.snapshot());
         let reading = move || {
             let bundle = super::skill_drift::open_loaded(&loaded, &catalog)?;
-            read::range(&bundle, &path, parsed.offset, parsed.length)
+            read::range(&bundle, &path, parsed.offset, parsed.length).map_err(|error| match error.code {
+                ToolFailure::NotFound => {
+                    let message = format!("`{path}` does not exist in the loaded skill `{}`", loaded.name);
+                    ToolError::new(ToolFailure::NotFound, message)
+                }
+                _ => error,
+            })
         };
         let range = crate::work::spawn_blocking(reading).await.map_err(|error| {
             ToolError::new(ToolFailure::RuntimeError, Error::from_join_error(&error).message)

@@ -82,12 +82,20 @@ impl ProposalDialog {
             ProposalCommand::RollBack => {
                 vec![Button::new(Action::Back, "Cancel"), Button::danger(Action::Execute, "Roll back")]
             }
-            ProposalCommand::Approve | ProposalCommand::Deny => vec![
-                Button::new(Action::Back, "Cancel"),
-                Button::danger(Action::DenyNow, "Deny"),
-                Button::new(Action::ApproveNow, "Approve"),
-            ],
+            ProposalCommand::Approve | ProposalCommand::Deny => {
+                let mut buttons =
+                    vec![Button::new(Action::Back, "Cancel"), Button::danger(Action::DenyNow, "Deny")];
+                if !self.is_blocked() {
+                    buttons.push(Button::new(Action::ApproveNow, "Approve"));
+                }
+                buttons
+            }
         }
+    }
+
+    /// Returns whether an approval would be rejected.
+    fn is_blocked(&self) -> bool {
+        self.command != ProposalCommand::RollBack && self.view.blocking_check().is_some()
     }
 
     fn press(&mut self, action: Action) -> Outcome {
@@ -98,7 +106,7 @@ impl ProposalDialog {
             }
             (Action::Back, _) => return Outcome::Close,
             (Action::Execute, ProposalCommand::RollBack) => ProposalAction::RollBack,
-            (Action::ApproveNow, ProposalCommand::Approve | ProposalCommand::Deny) => {
+            (Action::ApproveNow, ProposalCommand::Approve | ProposalCommand::Deny) if !self.is_blocked() => {
                 ProposalAction::Approve {
                     proposal_digest: Some(self.view.proposal_digest),
                     base_digest: Some(self.view.base_digest),
@@ -146,11 +154,17 @@ impl ProposalDialog {
             }
             _ if self.in_text() => {
                 let (approve, deny) = (key(Action::ApproveNow), key(Action::DenyNow));
+                if self.is_blocked() {
+                    return format!("Tab and Esc leave the notes; then {deny} denies.").into();
+                }
                 return format!("Tab and Esc leave the notes; then {approve} approves and {deny} denies.")
                     .into();
             }
             ProposalCommand::RollBack => {
                 "The file is restored only if it is exactly what the approval wrote."
+            }
+            ProposalCommand::Approve | ProposalCommand::Deny if self.is_blocked() => {
+                "This proposal cannot be approved; you can deny it."
             }
             ProposalCommand::Approve | ProposalCommand::Deny => {
                 "Approval writes the file only if it has not changed since the review."
@@ -193,7 +207,12 @@ impl ProposalDialog {
                 CheckResult::Fail => (painter.glyphs.bad, Role::Danger),
                 CheckResult::Pass | CheckResult::Unknown => (painter.glyphs.warn, Role::Warning),
             };
-            row(&check.check.to_string(), format!("{sign} {}", shown(&check.evidence)), role);
+            let blocking = view.blocking_check().filter(|_| self.is_blocked());
+            let label = match blocking {
+                Some(blocking) if blocking.check == check.check => "blocked".to_owned(),
+                _ => check.check.to_string(),
+            };
+            row(&label, format!("{sign} {}", shown(&check.evidence)), role);
         }
         lines.push(RichLine::default());
         lines.extend(changed_lines(&view.hunks, width, self.command == ProposalCommand::RollBack));
@@ -206,6 +225,9 @@ impl ProposalDialog {
     fn button_hints(&self) -> Vec<Hint> {
         let mut hints = match self.command {
             ProposalCommand::RollBack => vec![Hint::new(Action::Execute, "roll back")],
+            ProposalCommand::Approve | ProposalCommand::Deny if self.is_blocked() => {
+                vec![Hint::new(Action::DenyNow, "deny")]
+            }
             ProposalCommand::Approve | ProposalCommand::Deny => {
                 vec![Hint::new(Action::ApproveNow, "approve"), Hint::new(Action::DenyNow, "deny")]
             }

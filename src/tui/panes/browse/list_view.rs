@@ -292,9 +292,10 @@ fn draw_summary(list: &SkillList, area: Rect, painter: &mut Painter<'_>) -> u16 
         painter.put(x, y, &from, Role::Text, width);
         y += 1;
         if y < area.bottom() {
-            // Skills, not findings: the linter's findings across skills are not known here.
-            let errors = list.entries.iter().filter(|e| e.findings.0 > 0).count();
-            let warnings = list.entries.iter().filter(|e| e.findings.1 > 0).count();
+            // Listed skills, not findings: the linter's findings across skills are not known here.
+            let listed = || list.entries.iter().filter(|e| matches!(e.exclusion, ExclusionReason::Skill));
+            let errors = listed().filter(|e| e.findings.0 > 0).count();
+            let warnings = listed().filter(|e| e.findings.1 > 0).count();
             let bad = findings_line([errors, warnings], width, painter.glyphs);
             painter.line(x, y, &bad, width);
             y += 1;

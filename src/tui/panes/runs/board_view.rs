@@ -189,11 +189,6 @@ fn draw_body(
     let workers_at = firsts[2] + board.ended.len();
     // Workers keep their rows at the bottom.
     let on_worker = cursor >= workers_at && !board.workers.is_empty();
-    let workers = match area.height {
-        24.. => (board.workers.len() as u16 + 1).min(area.height / 4),
-        _ => 1 + u16::from(on_worker),
-    };
-    let bottom = area.bottom().saturating_sub(workers);
     let rows = |len: usize| u16::try_from(len).unwrap_or(u16::MAX);
     let full = [
         rows(board.waiting.len()),
@@ -202,6 +197,8 @@ fn draw_body(
         u16::from(board.completed.iter().any(|runs| *runs > 0)),
         rows(board.ended.len()),
     ];
+    let workers = worker_rows(full, rows(board.workers.len()), on_worker, area.height);
+    let bottom = area.bottom().saturating_sub(workers);
     let starts = [(0, 0), (1, firsts[1]), (FAILURES_SECTION, failures_at), (4, firsts[2])];
     let at_cursor = starts.into_iter().rev().find(|(section, first)| cursor >= *first && full[*section] > 0);
     let at_cursor = at_cursor.filter(|_| !on_worker).map(|(section, _)| section);
@@ -584,11 +581,29 @@ fn board_counted(
 const FAILURES_SECTION: usize = 2;
 const COMPLETED_SECTION: usize = 3;
 
+/// Returns the height of a section's heading. Completed runs have none.
+fn heading(section: usize) -> u16 {
+    u16::from(section != COMPLETED_SECTION)
+}
+
+/// Returns the height of the workers, with their title. In a small window they have the rows that no section needs.
+fn worker_rows(full: [u16; 5], workers: u16, on_worker: bool, height: u16) -> u16 {
+    if height >= 24 {
+        return workers.saturating_add(1).min(height / 4);
+    }
+    let sections = full.into_iter().enumerate().filter(|(_, rows)| *rows > 0);
+    let needed = sections.fold(0_u16, |sum, (section, rows)| {
+        // A blank row is below each.
+        sum.saturating_add(rows).saturating_add(heading(section) + 1)
+    });
+    // Counts, hours and the title are always drawn.
+    let free = height.saturating_sub(3).saturating_sub(needed);
+    1 + workers.min(free.max(u16::from(on_worker)))
+}
+
 /// Returns the height of each section, with its heading and without the blank row below it; 0 if it is not drawn. The
 /// section of the cursor is always drawn, then each gets its minimum in the order of urgency, then the rest is shared.
 fn shares(full: [u16; 5], at_cursor: Option<usize>, height: u16) -> [u16; 5] {
-    // Completed runs have no heading.
-    let heading = |section: usize| u16::from(section != COMPLETED_SECTION);
     let mut shares = [0_u16; 5];
     let mut rest = height;
     for section in at_cursor.into_iter().chain([0, FAILURES_SECTION, 1, COMPLETED_SECTION, 4]) {
@@ -686,6 +701,16 @@ mod tests {
             let drawn = shares.iter().filter(|share| **share > 0).count() as u16;
             assert!(shares.iter().sum::<u16>() + drawn.saturating_sub(1) <= height, "{height}: {shares:?}");
         }
+    }
+
+    #[test]
+    fn workers_have_the_rows_that_no_section_needs() {
+        assert_eq!(worker_rows([0, 1, 0, 0, 0], 1, false, 19), 2);
+        assert_eq!(worker_rows([0, 1, 0, 0, 0], 3, false, 8), 3, "two of three");
+        assert_eq!(worker_rows([12, 6, 5, 1, 12], 1, false, 19), 1);
+        assert_eq!(worker_rows([12, 6, 5, 1, 12], 1, true, 19), 2, "the cursor is on a worker");
+        assert_eq!(worker_rows([0, 0, 0, 0, 0], 0, false, 19), 1);
+        assert_eq!(worker_rows([12, 6, 5, 1, 12], 9, false, 32), 8);
     }
 
     #[test]

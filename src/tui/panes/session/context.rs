@@ -149,29 +149,29 @@ impl ModelContext {
         self.scroll.offset = self.scroll.offset.min(lines.len().saturating_sub(height));
         let mut painter = Painter::new(buf, cx);
         let end = area.right().saturating_sub(1);
+        let left = lines.len().saturating_sub(self.scroll.offset + height);
+        let below = if left > 0 { format!(" {} below ", counted(left, "line")) } else { String::new() };
         for (line, y) in lines.iter().skip(self.scroll.offset).take(height).zip(area.y..) {
             if let Some(band) = line.text.band {
                 painter.band(Rect { x: area.x + 2, y, width: area.width.saturating_sub(3), height: 1 }, band);
             }
             painter.rail(area.x + 2, y, u16::from(line.level > 0), line.level);
+            // The number of lines below is in the last row.
+            let reserved = if y + 1 == area.bottom() { cells(&below) } else { 0 };
             let note = line.note.replace(UNICODE.about, painter.glyphs.about);
             if !note.is_empty() {
-                painter.right(end, y, &note, Role::Muted);
+                painter.right(end.saturating_sub(reserved), y, &note, Role::Muted);
             }
             let note = cells(&note);
-            let available = available(area).saturating_sub(note + u16::from(note > 0));
+            let available = available(area).saturating_sub(note + u16::from(note > 0) + reserved);
             let text = cut_line(&line.text, available, painter.glyphs.ellipsis);
             painter.line(area.x + 4, y, &text, available);
             if let Some(fold) = &line.fold {
                 self.folds.push((Rect { y, height: 1, ..area }, fold.clone()));
             }
         }
-        if lines.len() > height && height > 0 {
-            let left = lines.len() - (self.scroll.offset + height).min(lines.len());
-            if left > 0 {
-                let text = format!(" {} below ", counted(left, "line"));
-                painter.right(end, area.bottom().saturating_sub(1), &text, Role::Muted);
-            }
+        if height > 0 && !below.is_empty() {
+            painter.right(end, area.bottom().saturating_sub(1), &below, Role::Muted);
         }
     }
 

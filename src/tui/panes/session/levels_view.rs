@@ -9,7 +9,9 @@ use super::state::SessionState;
 use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::{Painter, Seg, break_code, byte_size, count, counted, cut_middle, shown, token_count};
+use crate::widgets::{
+    Painter, Seg, break_code, byte_size, cells, count, counted, cut_middle, shown, token_count,
+};
 use skills_api::{LevelSize, LevelsView, LoadedFrom};
 use skills_config::quoted;
 use skills_session::{ComposedPart, Fill, PartKind};
@@ -35,7 +37,7 @@ pub(super) fn draw(
             (Some(_), Some((_, why))) => format!("not known: {}", shown(why)),
         };
         let place = Rect { x: area.x + 2, width: area.width.saturating_sub(3), ..area };
-        text_at(&mut Painter::new(buf, cx), place, &text, 0, Role::Muted);
+        text_at(&mut Painter::new(buf, cx), place, &text, None, Role::Muted);
         return String::new();
     };
     let files: LevelSize = levels.files.iter().map(|(_, size)| *size).sum();
@@ -62,11 +64,11 @@ pub(super) fn draw(
     let facts = if is_wide { note.facts } else { vec![note.facts.join(", ")] };
     let rows = (facts.len() as u16).min(below[0].height.saturating_sub(1));
     let above = Rect { height: below[0].height.saturating_sub(rows + u16::from(is_wide)), ..below[0] };
-    text_at(&mut painter, above, &entry, 0, Role::Text);
+    text_at(&mut painter, above, &entry, None, Role::Text);
     for (fact, y) in facts.iter().zip(below[0].bottom() - rows..) {
         painter.put_cut(below[0].x, y, fact, Role::Muted, below[0].width);
     }
-    text_at(&mut painter, below[1], &levels.body, context.scroll.offset, Role::Text);
+    text_at(&mut painter, below[1], &levels.body, Some(context.scroll.offset), Role::Text);
     file_list(&mut painter, below[2], levels);
     context.scroll.height = usize::from(below[1].height);
     let all = levels.body.lines().count();
@@ -194,14 +196,20 @@ fn head(
     Rect { x, y: place.y + rows, width: available, height: place.height.saturating_sub(rows) }
 }
 
-fn text_at(painter: &mut Painter<'_>, place: Rect, text: &str, offset: usize, role: Role) {
-    let mut y = place.y;
-    for line in text.lines().skip(offset) {
+/// Draws a text that scrolls from a line, or one that does not: an ellipsis replaces the end that does not fit.
+fn text_at(painter: &mut Painter<'_>, place: Rect, text: &str, offset: Option<usize>, role: Role) {
+    let (mut x, mut y) = (place.x, place.y);
+    for line in text.lines().skip(offset.unwrap_or(0)) {
         for part in break_code(&[Seg::new(safe_text::line(line), role)], place.width.max(1)) {
             if y >= place.bottom() {
+                if offset.is_none() && place.height > 0 {
+                    let ellipsis = painter.glyphs.ellipsis;
+                    let last = place.right().saturating_sub(cells(ellipsis));
+                    painter.put(x.min(last), y - 1, ellipsis, role, cells(ellipsis));
+                }
                 return;
             }
-            let mut x = place.x;
+            x = place.x;
             for seg in part {
                 x = painter.put(x, y, &seg.text, seg.role, place.right().saturating_sub(x));
             }
@@ -213,7 +221,7 @@ fn text_at(painter: &mut Painter<'_>, place: Rect, text: &str, offset: usize, ro
 fn file_list(painter: &mut Painter<'_>, place: Rect, levels: &LevelsView) {
     let available = place.width;
     if let Some(why) = &levels.files_unknown {
-        text_at(painter, place, why, 0, Role::Muted);
+        text_at(painter, place, why, None, Role::Muted);
         return;
     }
     if levels.files.is_empty() && place.height > 0 {
@@ -242,6 +250,7 @@ fn file_list(painter: &mut Painter<'_>, place: Rect, levels: &LevelsView) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::picture::painted;
 
     #[test]
     fn stacked_levels_do_not_overlap_and_body_is_largest() {
@@ -254,5 +263,19 @@ mod tests {
                 "{first} {body} {last}"
             );
         }
+    }
+
+    #[test]
+    fn text_that_does_not_scroll_ends_with_an_ellipsis() {
+        let seen = |text: &str, offset| {
+            let area = Rect::new(0, 0, 8, 2);
+            let buffer = painted(8, 2, |painter| text_at(painter, area, text, offset, Role::Text));
+            let seen = crate::picture::text(&buffer);
+            seen.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(seen("one\ntwo", None), ["one", "two"]);
+        assert_eq!(seen("one\ntwo\nthree", None), ["one", "two…"]);
+        assert_eq!(seen("one\ntwo two!\nthree", None), ["one", "two two…"]);
+        assert_eq!(seen("one\ntwo\nthree", Some(0)), ["one", "two"]);
     }
 }
