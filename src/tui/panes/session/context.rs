@@ -219,4 +219,30 @@ mod tests {
             assert!(context.rendered(&text, width, false).is_some() && context.wanted.is_empty());
         }
     }
+
+    #[test]
+    fn number_of_lines_below_covers_no_text() {
+        let buffer = crate::picture::painted(44, 2, |painter| {
+            let cx = Draw {
+                theme: painter.theme,
+                glyphs: painter.glyphs,
+                keymap: painter.keymap,
+                commands: painter.commands,
+                now: std::time::Instant::now(),
+                clock_ms: 0,
+                focused: true,
+                full_screen: false,
+                split: 0,
+                cursor: None,
+            };
+            let text = RichLine::of("a".repeat(60), Role::Text);
+            let line = Line { level: 1, text, note: "0.2k".to_owned(), fold: None, short: false };
+            let area = Rect::new(0, 0, 44, 2);
+            ModelContext::default().draw_lines(&vec![line; 3], area, painter.buf, &cx);
+        });
+        let seen = crate::picture::text(&buffer);
+        let rows: Vec<&str> = seen.lines().collect();
+        assert!(rows[0].contains("a…") && rows[0].ends_with(" 0.2k"), "{seen}");
+        assert!(rows[1].contains("a…") && rows[1].ends_with(" 0.2k 1 line below"), "{seen}");
+    }
 }
