@@ -238,7 +238,7 @@ mod tests {
             let text = RichLine::of("a".repeat(60), Role::Text);
             let line = Line { level: 1, text, note: "0.2k".to_owned(), fold: None, short: false };
             let area = Rect::new(0, 0, 44, 2);
-            ModelContext::default().draw_lines(&vec![line; 3], area, painter.buf, &cx);
+            ModelContext::default().draw_lines(&[line.clone(), line.clone(), line], area, painter.buf, &cx);
         });
         let seen = crate::picture::text(&buffer);
         let rows: Vec<&str> = seen.lines().collect();
