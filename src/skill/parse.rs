@@ -207,9 +207,8 @@ fn markdown(
         if let Some(entry) = misspelled {
             finding.help = format!("Rename the key `{}` to `description`.", entry.key);
         } else if is_empty {
-            finding.help =
-                "State what the skill does and when to use it; a model selects the skill by `description` alone."
-                    .to_owned();
+            "State what the skill does and when to use it; a model selects the skill by `description` alone."
+                .clone_into(&mut finding.help);
         }
         paragraph
     });
