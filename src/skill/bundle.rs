@@ -79,7 +79,7 @@ fn irregular(location: &Path, what: &str) -> RejectedBundle {
     let message = format!("{name} is {what}, not a file");
     let mut rejected = refusal(location, RefusalReason::Unreadable, &rules::UNREADABLE, message);
     for finding in &mut rejected.findings {
-        finding.help = "Replace it with a file.".to_owned();
+        "Replace it with a file.".clone_into(&mut finding.help);
     }
     rejected
 }
