@@ -1,7 +1,7 @@
 //! The folders that a client scans, and the skill files that it finds below them: maximum depth, skipped folders,
 //! followed links, and where the scan stops.
 
-use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
@@ -135,14 +135,16 @@ pub(super) fn unsearched_files(catalog: &Catalog) -> Vec<PathBuf> {
     let known: HashSet<&Path> =
         skills.chain(catalog.refused.iter().map(|refusal| refusal.location.as_path())).collect();
     let folders: HashSet<&Path> = known.iter().copied().flat_map(Path::ancestors).collect();
-    let mut found = BTreeSet::new();
+    // Links may lead to one file on many paths.
+    let mut found: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
     for root in &catalog.roots {
         let Ok(real_root) = canonicalize(&root.path) else { continue };
         let is_unsearched = |file: &FoundSkillFile| {
             let rest = file.folder().strip_prefix(&root.path).ok().and_then(Path::parent);
             let is_below =
                 rest.is_some_and(|above| above.iter().any(|name| name == "node_modules" || name == "target"));
-            is_below && file.real.starts_with(&real_root) && !known.contains(file.file.as_path())
+            let is_known = [&file.file, &file.real].into_iter().any(|path| known.contains(path.as_path()));
+            is_below && file.real.starts_with(&real_root) && !is_known
         };
         // The catalog finds what is directly in a folder. Folders called `skills` are not only those of a client.
         let profiles = profiles().iter().filter(|profile| profile.depth.value() != Some(&Depth::One));
@@ -157,11 +159,13 @@ pub(super) fn unsearched_files(catalog: &Catalog) -> Vec<PathBuf> {
             tops.extend(first.filter_map(|first| Some(root.path.join(path.strip_prefix(first).ok()?))));
             for top in tops {
                 let files = ClientFolder::new(top, folder.scope, profile, Some(folder)).found(profile);
-                found.extend(files.into_iter().filter(is_unsearched).map(|file| file.file));
+                for file in files.into_iter().filter(is_unsearched) {
+                    found.entry(file.real).or_insert(file.file);
+                }
             }
         }
     }
-    found.into_iter().collect()
+    found.into_values().collect()
 }
 
 impl ClientFolder {

@@ -232,6 +232,10 @@ fn skills_that_only_clients_find_are_checked() {
     home.file("repo/.agents/skills/node_modules/deep/SKILL.md", hidden);
     home.file("repo/node_modules/deep/SKILL.md", hidden);
     let skills = home.skills();
+    // Links to the same file add nothing.
+    for link in ["again", "once-more"] {
+        std::os::unix::fs::symlink("deep", skills.join("repo/.agents/skills/target").join(link)).unwrap();
+    }
     for (path, expected) in [
         ("repo", 2),
         ("repo/.agents/skills", 2),

@@ -254,6 +254,51 @@ fn rows_of_an_approval_show_the_inputs_of_their_calls() {
 }
 
 #[test]
+fn the_call_of_an_excluded_run_is_not_that_of_all() {
+    let mut all = runs();
+    all.truncate(5);
+    all.extend([run(6, RunState::WaitingForHuman, "eu-west"), run(7, RunState::WaitingForHuman, "eu-west")]);
+    for (one, to) in all[4..].iter_mut().zip(["alice", "mallory", "mallory"]) {
+        one.sheet = Some(decision_preview(&one.run));
+        one.sheet.as_mut().unwrap().inputs = json!({ "to": to });
+    }
+    all[4].sheet.as_mut().unwrap().not_approver = Some("another person must approve".to_owned());
+    let client = core(all);
+    let mut harness = opened(&client, 120, 40);
+    filter(&mut harness, "state:waiting");
+    harness.press("* a").wait_for("Approve 2 runs");
+    let screen = harness.screen();
+    let is_of_all = |line: &str| line.contains("all runs") && !line.contains("in all runs");
+    assert!(screen.contains("excluded") && !screen.lines().any(is_of_all), "{screen}");
+    harness.press("down").wait_until("the call of all is shown", |screen| screen.lines().any(is_of_all));
+    has(&harness, &["mallory"]);
+}
+
+#[test]
+fn inputs_of_the_run_under_the_cursor_are_complete() {
+    let padded = |number: u32| {
+        let mut one = run(number, RunState::Failed, "eu-west");
+        one.run.options.title = Some(format!("Payment R-{number}: {}", "x".repeat(60)));
+        let text = |name: &str| json!(format!("{name} {number} {}", "x".repeat(60)));
+        one.run.inputs =
+            json!({ "a": text("a"), "b": text("b"), "c": text("c"), "to": format!("mallory-{number}") });
+        one
+    };
+    let client = core(vec![padded(1), padded(2)]);
+    let mut harness = opened(&client, 120, 40);
+    filter(&mut harness, "state:failed");
+    harness.press("* r").wait_for("Resume 2 runs");
+    let shown = |harness: &Harness| {
+        let screen = harness.screen();
+        [1, 2].map(|number| screen.contains(&format!("mallory-{number}")))
+    };
+    let before = shown(&harness);
+    assert!(before.contains(&true), "{}", harness.screen());
+    harness.press("down");
+    assert!(shown(&harness).contains(&true) && shown(&harness) != before, "{}", harness.screen());
+}
+
+#[test]
 fn common_values_of_marked_runs_are_complete_or_scroll() {
     let equal = |number: u32| {
         let mut one = run(number, RunState::Failed, "eu-west");

@@ -166,7 +166,7 @@ impl RunRows {
             let parts = facts.into_iter().filter(|fact| !same.contains(&fact.0));
             let parts = parts.filter(|fact| titled || fact.0 != "skill").map(|fact| fact.1);
             let all: Vec<String> =
-                [inputs, call].into_iter().chain(parts).filter(|part| !part.is_empty()).collect();
+                [call, inputs].into_iter().chain(parts).filter(|part| !part.is_empty()).collect();
             row.text = all.join("  ");
         }
     }
@@ -480,7 +480,19 @@ impl RunRows {
         if let Some((text, role)) = outcome {
             labeled(&id, vec![Seg::new(text, role)], &mut out);
         }
-        if !self.decides() || row.outcome.is_some() {
+        if row.outcome.is_some() {
+            return out;
+        }
+        if !self.decides() {
+            if !row.run.lacks_inputs() {
+                // The row may end before them.
+                labeled(&id, vec![Seg::new(shown(row.run.title_or_skill()), Role::Text)], &mut out);
+                let shows_all = parts::shows_all(&row.run.id, painter);
+                let lines = json_lines::fields(&row.run.inputs, width.saturating_sub(LABEL), &shows_all);
+                for (at, line) in lines.into_iter().enumerate() {
+                    labeled(if at == 0 { "inputs" } else { "" }, line.segs, &mut out);
+                }
+            }
             return out;
         }
         let Some(preview) = &row.preview else {
@@ -490,7 +502,8 @@ impl RunRows {
             }
             return out;
         };
-        let whose = if self.previews_are_equal() { "all runs" } else { &id };
+        // What an excluded run would execute is not that of the others.
+        let whose = if row.included && self.previews_are_equal() { "all runs" } else { &id };
         labeled(whose, vec![Seg::new(exact(&preview.headline), Role::Strong)], &mut out);
         if let Some(warning) = &preview.irreversible {
             labeled("", vec![Seg::new(shown(warning), Role::Danger)], &mut out);
@@ -572,7 +585,7 @@ impl RunRows {
         let names = if is_same(self.rows.iter().map(name)) {
             0
         } else {
-            self.rows.iter().map(|row| cells(&name(row))).max().unwrap_or(0).min(area.width / 2)
+            self.rows.iter().map(|row| cells(&name(row))).max().unwrap_or(0).min(area.width / 3)
         };
         let ages: Vec<String> = self.rows.iter().map(|row| age(clock - row.run.since_ms)).collect();
         let widest = ages.iter().map(|age| cells(age)).max().unwrap_or(0);
