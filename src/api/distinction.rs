@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use skills_skill::safe_text;
 use skills_store::RunRecord;
@@ -26,7 +26,7 @@ pub struct Distinction {
     pub inputs: String,
     /// Labels that are the same in all runs.
     pub labels: String,
-    /// Inputs and labels in which each run differs from the others of its skill, also those that its title contains: titles
+    /// Inputs and labels (`label.NAME`) in which each run differs from the others of its skill, also those that its title contains: titles
     /// are truncated, and may contain any text. In a list of several skills, inputs that are the same in all runs of one of
     /// them, too. The runs of a skill have the same fields in the same order; a field that a run does not have is empty.
     pub rows: Vec<Vec<String>>,
@@ -97,11 +97,20 @@ fn compare(runs: &[&RunRecord], with_empty_fields: bool) -> Distinction {
     if is_one_title {
         out.title = runs[0].title().map(|title| safe_text::line(title).into_owned());
     }
-    let labels: Vec<Value> = runs.iter().map(|run| serde_json::json!(run.options.labels)).collect();
+    // In a row, a label is not taken for an input: `label.env=prod`, as in filters.
+    let in_rows = |run: &&RunRecord| -> Value {
+        let labels = run.options.labels.iter();
+        labels
+            .map(|(name, value)| (format!("label.{name}"), value.clone().into()))
+            .collect::<Map<_, _>>()
+            .into()
+    };
+    let labels: Vec<Value> = runs.iter().map(in_rows).collect();
     let labels: Vec<&Value> = labels.iter().collect();
     let own_labels = Differences::of(&labels);
     if runs.len() > 1 {
-        out.labels = own_labels.common();
+        let labels: Vec<Value> = runs.iter().map(|run| serde_json::json!(run.options.labels)).collect();
+        out.labels = Differences::of(&labels.iter().collect::<Vec<_>>()).common();
     }
     for of_skill in by_skill.values() {
         let inputs: Vec<&Value> = of_skill.iter().map(|at| &runs[*at].inputs).collect();
@@ -301,7 +310,7 @@ mod tests {
         assert_eq!(distinguish(&runs).lines("  "), ["n=1", INPUTS_LEFT_OUT]);
         assert_eq!(distinguish(&runs).inputs, "", "nothing is known to be the same");
         long.options.labels.insert("env".to_owned(), "prod".to_owned());
-        assert_eq!(distinguish([&long]).lines(", "), [format!("{INPUTS_LEFT_OUT}, env=prod")]);
+        assert_eq!(distinguish([&long]).lines(", "), [format!("{INPUTS_LEFT_OUT}, label.env=prod")]);
     }
 
     #[test]

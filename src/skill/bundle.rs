@@ -10,7 +10,7 @@ use super::lint::rules;
 use super::parse::{MAX_BYTES, refusal, too_large};
 use super::{RealPaths, RefusalReason, RejectedBundle, Skill, parse};
 use skills_base::duration::to_millis;
-use skills_base::files::{self, Folder, MAX_DEPTH};
+use skills_base::files::{self, Entry, Folder, MAX_DEPTH};
 
 const NODE_MODULES: &str = "node_modules";
 /// Folders that are not searched for skills, except for one directly in them.
@@ -116,9 +116,14 @@ fn files_in(bundle: &Folder, with_dependencies: bool) -> io::Result<Vec<BundleFi
             Err(error) if prefix.is_empty() => return Err(error.into()),
             Err(_) => continue,
         };
-        // A nested folder with a main file is a separate skill, if it is found.
+        // A nested folder with a main file is a separate skill, if it is found. Of a link it is not known.
         let is_found = !(with_dependencies && is_dependency(prefix.trim_end_matches('/')));
-        if !prefix.is_empty() && is_found && entries.iter().any(|entry| is_main_file(&entry.name)) {
+        let is_read = |entry: &Entry| {
+            let path = format!("{prefix}{}", entry.name);
+            !with_dependencies || (!entry.is_link && bundle.metadata(&path).is_ok_and(|main| main.is_file()))
+        };
+        let is_skill = |entry: &Entry| is_main_file(&entry.name) && is_read(entry);
+        if !prefix.is_empty() && is_found && entries.iter().any(is_skill) {
             continue;
         }
         for entry in entries {
@@ -257,6 +262,10 @@ mod tests {
         let mut expected = [known, further].concat();
         expected.sort_unstable();
         assert_eq!(all_files(&folder).unwrap(), expected);
+        // A link with the name of a main file hides nothing.
+        std::os::unix::fs::symlink("missing", dir.path().join("a/references/SKILL.md")).unwrap();
+        assert_eq!(all_files(&folder).unwrap(), expected);
+        fs::remove_file(dir.path().join("a/references/SKILL.md")).unwrap();
         let files = bundle_files(&folder).unwrap();
         assert_eq!(files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), known);
     }

@@ -99,7 +99,7 @@ fn short_values_are_aligned_and_labels_that_a_run_does_not_have_are_omitted() {
     filter(&mut harness, "state:failed");
     harness.press("* r").wait_for("Resume 3 runs");
     let screen = harness.screen();
-    has(&harness, &["n=1 ", "n=200  env=prod", "n=7 "]);
+    has(&harness, &["n=1 ", "label.env=prod", "n=7 "]);
     assert!(!screen.contains("env= "), "{screen}");
     let places = ["disk is full", "no route", "no space"].map(|error| {
         let line = screen.lines().find(|line| line.contains("] Deploy") && line.contains(error)).unwrap();

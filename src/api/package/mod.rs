@@ -174,6 +174,28 @@ fn runs(place: &std::path::Path, skill: Option<&skills_skill::Skill>) -> Vec<Str
     files.chain(subject.commands).chain(hooks).collect()
 }
 
+impl PackageReport {
+    /// Adds the findings of the skills in folders of the bundle, and what they could execute. The paths are below the
+    /// bundle, in order.
+    fn add_nested<'p>(&mut self, bundle: &std::path::Path, paths: impl Iterator<Item = &'p str>) {
+        let mut described = None;
+        for path in paths {
+            let Some((folder, name)) = path.rsplit_once('/') else { continue };
+            if !skills_skill::is_main_file(name) {
+                continue;
+            }
+            let read = skills_skill::read_bundle(&bundle.join(path));
+            self.lint.extend(super::lint::bundle(&read).findings);
+            // A folder with two main files is described once.
+            if described != Some(folder) {
+                let lines = runs(&bundle.join(folder), read.ok().as_ref());
+                self.runs.extend(lines.into_iter().map(|line| format!("{folder}: {line}")));
+                described = Some(folder);
+            }
+        }
+    }
+}
+
 #[cfg(all(test, unix))]
 #[path = "tests.rs"]
 mod tests;

@@ -78,6 +78,7 @@ pub fn prepare(job: &PackageJob) -> Result<PackageReport, Error> {
     report.lint = lint::bundle(&read).findings;
     let skill = read.ok();
     report.runs = runs(bundle, skill.as_ref());
+    report.add_nested(bundle, files.keys().map(String::as_str));
     let id = bundle.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
     report.skill_id = Some(SkillId::new(id.clone()));
     if path_problem(&id).is_some() || id.contains('/') {

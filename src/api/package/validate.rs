@@ -88,6 +88,8 @@ pub fn validate(file: &Path) -> Result<PackageReport, Error> {
         report.lint = lint::bundle(&read).findings;
         let skill = read.ok();
         report.runs = runs(&bundle, skill.as_ref());
+        let own = files.keys().filter_map(|path| path.strip_prefix(&manifest.id)?.strip_prefix('/'));
+        report.add_nested(&bundle, own);
         let inside = |found: LintFinding| {
             // The temporary folder is meaningless to the caller.
             let path = found.location.strip_prefix(temp_dir.path()).map(Path::to_path_buf);

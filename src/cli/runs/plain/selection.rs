@@ -34,8 +34,9 @@ impl<'r> Selection<'r> {
             .filter(|first| runs.len() > 1 && runs.iter().all(|run| run.skill_id == first.skill_id))
             .map(|first| format!("skill {}", clean(&first.skill_id)));
         let title = distinction.title.as_deref().map(clean);
-        let same =
-            [title.clone(), skill, Some(common(&distinction.inputs)), Some(common(&distinction.labels))];
+        let labels = Some(common(&distinction.labels)).filter(|labels| !labels.is_empty());
+        let labels = labels.map(|labels| format!("labels {labels}"));
+        let same = [title.clone(), skill, Some(common(&distinction.inputs)), labels];
         let same: Vec<String> = same.into_iter().flatten().filter(|part| !part.is_empty()).collect();
         let name = |run: &RunRecord, differs: &str| {
             let own = if title.is_some() && !differs.is_empty() {
