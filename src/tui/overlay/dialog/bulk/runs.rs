@@ -165,6 +165,9 @@ impl RunRows {
             let titled = row.run.title().is_some();
             let parts = facts.into_iter().filter(|fact| !same.contains(&fact.0));
             let parts = parts.filter(|fact| titled || fact.0 != "skill").map(|fact| fact.1);
+            // After the inputs of the call, those of the run could be taken for them.
+            let inputs =
+                if call.is_empty() || inputs.is_empty() { inputs } else { format!("inputs: {inputs}") };
             let all: Vec<String> =
                 [call, inputs].into_iter().chain(parts).filter(|part| !part.is_empty()).collect();
             row.text = all.join("  ");
@@ -883,7 +886,7 @@ mod tests {
             rows.take_detail(&waiting(&third, &call(3, "alice")), true, true);
             assert_eq!(rows.included(), 3, "{command}");
             let texts = seen(&rows);
-            assert!(texts[1].starts_with("ref=b  call: amount=99999  to=mallory"), "{texts:?}");
+            assert!(texts[1].starts_with("call: amount=99999  to=mallory  inputs: ref=b"), "{texts:?}");
             assert!(texts[2].contains("call: amount=3 ") && texts[2].contains("to=alice"), "{texts:?}");
             assert!(rows.common.contains(&("call inputs", "memo=rent".to_owned())), "{:?}", rows.common);
         }
