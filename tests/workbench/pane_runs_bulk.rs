@@ -319,7 +319,7 @@ fn common_values_of_marked_runs_are_complete_or_scroll() {
     harness.press("* r").wait_for("Resume 1 run");
     has(&harness, &["this run", "Payment R-9", "field00=", "more below the list", "more below"]);
     assert!(!harness.screen().contains("contract  "), "{}", harness.screen());
-    harness.press(&"pagedown ".repeat(20));
+    harness.press(&"pagedown ".repeat(60));
     has(&harness, &["started by    ana"]);
 }
 
