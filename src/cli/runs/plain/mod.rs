@@ -293,13 +293,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
                     self.confirm(run, "assign", command).await?
                 }
                 ("r", _) => {
-                    let command = RunCommand::Resume {
-                        checkpoint: None,
-                        inputs: None,
-                        despite_change: false,
-                        by: None,
-                        since_ms: None,
-                    };
+                    let command = resume_command();
                     self.confirm(run, "resume", Some(command)).await?
                 }
                 _ => self.confirm(run, "cancel", Some(RunCommand::Cancel { by: None })).await?,
@@ -481,13 +475,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
         }
         let (mut resumed, mut failed) = (0, 0);
         for one in chosen.runs {
-            let command = RunCommand::Resume {
-                checkpoint: None,
-                inputs: None,
-                despite_change: false,
-                by: None,
-                since_ms: None,
-            };
+            let command = resume_command();
             let sent = self.core.send_command(&one.run.id.0, command.if_unchanged(one.run));
             let line = match sent.await {
                 Ok(result) => {
@@ -505,6 +493,11 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
         self.print_line(format!("Summary: {resumed} resumed, {failed} skipped."))?;
         Ok(true)
     }
+}
+
+/// Returns the command that continues a run from its head, with its own inputs.
+fn resume_command() -> RunCommand {
+    RunCommand::Resume { checkpoint: None, inputs: None, despite_change: false, by: None, since_ms: None }
 }
 
 /// Returns what a user with these scopes can do with a run: the answer, and what it does.

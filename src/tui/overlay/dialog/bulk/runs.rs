@@ -382,7 +382,7 @@ impl RunRows {
         // A run that was resumed and failed again may have other inputs.
         let is_of_state = matches!(command, CommandName::Resume | CommandName::Signal);
         let moved = gate_key(&row.run) != gate_key(&detail.run)
-            || (is_of_state && row.run.since_ms != detail.run.since_ms);
+            || (is_of_state && !row.run.is_in_same_state(&detail.run));
         row.run.clone_from(&detail.run);
         row.preview.clone_from(&detail.sheet);
         if row.decides {
