@@ -185,7 +185,11 @@ impl PackageReport {
                 continue;
             }
             let read = skills_skill::read_bundle(&bundle.join(path));
-            self.lint.extend(super::lint::bundle(&read).findings);
+            let findings = super::lint::bundle(&read).findings.into_iter().map(|mut found| {
+                found.finding.file = std::path::Path::new(folder).join(&found.finding.file);
+                found
+            });
+            self.lint.extend(findings);
             // A folder with two main files is described once.
             if described != Some(folder) {
                 let lines = runs(&bundle.join(folder), read.ok().as_ref());

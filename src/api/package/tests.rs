@@ -373,7 +373,8 @@ fn skills_in_folders_are_checked_too() {
     place.write("notes/references/sub/SKILL.md", nested);
     prepare(&place.job("one.tar.gz")).unwrap();
     let report = validate(&prepared).unwrap();
-    assert!(report.lint.iter().any(|found| found.finding.code == "command-expansion"), "{report:?}");
+    let command = report.lint.iter().find(|found| found.finding.code == "command-expansion").unwrap();
+    assert_eq!(command.finding.file, Path::new("references/sub/SKILL.md"));
     assert!(
         report.runs.iter().any(|line| line.starts_with("references/sub: ") && line.contains("hooks")),
         "{report:?}"
