@@ -8,6 +8,7 @@ mod sarif;
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -17,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use self::machine::Machine;
 use super::{Code, Error, names, paging};
-use skills_registry::Catalog;
+use skills_registry::{Alias, Catalog};
 use skills_runs::{Capabilities, CapabilityFolder};
 use skills_skill::client::SameName;
 use skills_skill::contract::{self, Contract, KnownContracts, StepAction};
@@ -310,8 +311,10 @@ pub fn checked_catalog(catalog: &Catalog, environment: bool) -> LintReport {
         own
     });
     let refused = catalog.refused.par_iter().map(of_refused);
+    let linked = linked_files(catalog);
+    let linked = linked.par_iter().map(|(id, location)| of_linked(id, location));
     let undefined = LintReport { findings: undefined(catalog), ..LintReport::default() };
-    let reports: Vec<LintReport> = winners.chain(losers).chain(refused).collect();
+    let reports: Vec<LintReport> = winners.chain(losers).chain(refused).chain(linked).collect();
     let skills = catalog.entries.len() + catalog.shadowed.len() + catalog.refused.len();
     joined(skills, reports.into_iter().chain([undefined]))
 }
@@ -402,6 +405,40 @@ fn of_refused(refusal: &RejectedBundle) -> LintReport {
     let all = lint::refused(refusal).into_iter();
     let findings = all.map(|finding| found(&refusal.id, &refusal.location, finding)).collect();
     LintReport { findings, ..LintReport::default() }
+}
+
+fn of_linked(id: &SkillId, location: &Path) -> LintReport {
+    let all = lint::alongside(location).into_iter();
+    LintReport {
+        findings: all.map(|finding| found(id, location, finding)).collect(),
+        ..LintReport::default()
+    }
+}
+
+/// Returns the main files that are links to those of the catalog, each with the id of its skill. Those whose folder is
+/// checked otherwise are left out.
+fn linked_files(catalog: &Catalog) -> Vec<(SkillId, PathBuf)> {
+    let is_link = |path: &Path| fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
+    let links: Vec<&Alias> = catalog.aliases.iter().filter(|alias| is_link(&alias.location)).collect();
+    if links.is_empty() {
+        return Vec::new();
+    }
+    let skills = catalog.all_skills().map(|skill| (skill.location.as_path(), &skill.id));
+    let refused = catalog.refused.iter().map(|refusal| (refusal.location.as_path(), &refusal.id));
+    let ids: HashMap<&Path, &SkillId> = skills.chain(refused).collect();
+    let folders: HashSet<&Path> = ids.keys().filter_map(|location| location.parent()).collect();
+    // Links of folders may lead to one folder on many paths.
+    let mut seen = HashSet::new();
+    let mut found = Vec::new();
+    for alias in links {
+        let Some(folder) = alias.location.parent() else { continue };
+        let is_checked = folder.ancestors().any(|above| folders.contains(above));
+        let is_new = skills_base::files::canonicalize(folder).is_ok_and(|real| seen.insert(real));
+        if let (false, true, Some(id)) = (is_checked, is_new, ids.get(alias.same_as.as_path())) {
+            found.push(((*id).clone(), alias.location.clone()));
+        }
+    }
+    found
 }
 
 fn report_of(paths: &[PathBuf], neighbors: Option<&Neighbors>) -> LintReport {

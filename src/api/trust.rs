@@ -23,6 +23,9 @@ use skills_skill::{Digest, Finding, RefusalReason, Skill, SkillId, is_main_file}
 const CONTRACT: &str = "skill.yaml";
 /// Folder of the scripts.
 const SCRIPTS: &str = "scripts";
+/// What is shown for hooks in the frontmatter of a main file.
+pub(crate) const HOOKS_IN_FRONTMATTER: &str =
+    "the frontmatter has hooks, which some clients execute automatically";
 /// Maximum size of a contract or binding file in bytes.
 const MAX_BYTES: u64 = 2 << 20;
 
@@ -142,15 +145,15 @@ pub fn survey(
     let described: Vec<String> = described.collect();
     // A bundle that is in no root is not in the catalog, and the one in the catalog may be an earlier version.
     let mut main_files: Vec<&str> = paths.iter().map(|path| path.as_str()).collect();
-    main_files.retain(|path| is_main_file(path) && is_bundle(place));
-    // The one that is used comes first; other systems may read another spelling.
-    main_files.sort_by_key(|name| (*name != "SKILL.md", *name == CONTRACT));
+    main_files.retain(|path| is_main_file(name_of(path)) && is_bundle(place));
+    // The one that is used comes first; other systems may read another spelling. Clients may load nested skills.
+    main_files.sort_by_key(|path| (path.contains('/'), *path != "SKILL.md", *path == CONTRACT));
     let mut main = MainFile::default();
-    for (nth, name) in main_files.into_iter().enumerate() {
+    for (nth, path) in main_files.into_iter().enumerate() {
         if nth == 0 {
-            main = MainFile::of(place, name, read_bytes(name).as_deref());
-        } else if name != CONTRACT {
-            main.add(name, MainFile::of(place, name, read_bytes(name).as_deref()));
+            main = MainFile::of(place, path, read_bytes(path).as_deref());
+        } else if name_of(path) != CONTRACT {
+            main.add(path, MainFile::of(place, path, read_bytes(path).as_deref()));
         }
     }
     let MainFile { id, commands, has_hooks } = main;
@@ -216,11 +219,18 @@ impl MainFile {
         Self { id, commands, has_hooks }
     }
 
-    /// Adds what another spelling of the main file executes.
-    fn add(&mut self, name: &str, other: Self) {
-        self.commands.extend(other.commands.into_iter().map(|line| format!("{name}: {line}")));
-        self.has_hooks |= other.has_hooks;
+    /// Adds what another spelling of the main file, or the main file of a nested skill, executes.
+    fn add(&mut self, path: &str, other: Self) {
+        let is_nested = path.contains('/');
+        let hooks = (is_nested && other.has_hooks).then(|| HOOKS_IN_FRONTMATTER.to_owned());
+        self.commands.extend(other.commands.into_iter().chain(hooks).map(|line| format!("{path}: {line}")));
+        self.has_hooks |= other.has_hooks && !is_nested;
     }
+}
+
+/// Returns the last component of a path inside a bundle.
+fn name_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or(path, |(_, name)| name)
 }
 
 /// Returns whether a bundle has a contract: a `skill.yaml` with steps.

@@ -249,6 +249,40 @@ fn skills_that_only_clients_find_are_checked() {
 }
 
 #[test]
+fn files_alongside_linked_main_files_are_checked() {
+    let home = Home::empty();
+    home.file("vendor/c/SKILL.md", "---\nname: c\ndescription: Does things. Use for things.\n---\nBody.\n");
+    let skills = home.skills();
+    for (link, target) in [
+        (".claude/skills/c", "../../../vendor/c/SKILL.md"),
+        (".agents/skills/c", "../../../vendor/c/SKILL.md"),
+        ("vendor/c/nested", "../SKILL.md"),
+        (".claude/skills/out", "../../../../outside.md"),
+    ] {
+        home.file(&format!("{link}/references/guide.md"), "a \u{e0041}\u{e0042}\n");
+        std::os::unix::fs::symlink(target, skills.join(link).join("SKILL.md")).unwrap();
+    }
+    std::fs::write(skills.parent().unwrap().join("outside.md"), "---\nname: out\n---\n").unwrap();
+    // Another path to a folder that is checked.
+    std::os::unix::fs::symlink("c", skills.join(".claude/skills/again")).unwrap();
+    let report = home.run(&["lint", skills.to_str().unwrap(), "--format", "json"]).json();
+    let smuggled = report["findings"].as_array().unwrap().iter();
+    let smuggled = smuggled.filter(|finding| finding["code"] == "smuggled-text");
+    let files: Vec<(&str, &str)> = smuggled
+        .map(|found| (found["location"].as_str().unwrap(), found["file"].as_str().unwrap()))
+        .map(|(location, file)| (location.strip_prefix(skills.to_str().unwrap()).unwrap(), file))
+        .collect();
+    let expected = [
+        ("/.agents/skills/c/SKILL.md", "references/guide.md"),
+        ("/.claude/skills/c/SKILL.md", "references/guide.md"),
+        ("/.claude/skills/out/SKILL.md", "references/guide.md"),
+        ("/vendor/c/SKILL.md", "nested/references/guide.md"),
+    ];
+    assert_eq!(files, expected, "{report}");
+    assert_eq!(report["skills"], 2, "a linked file is not another skill: {report}");
+}
+
+#[test]
 fn only_findings_outside_the_baseline_fail() {
     let home = Home::empty();
     home.file("notes/SKILL.md", TWO_LINKS);

@@ -5,11 +5,14 @@ mod prepare;
 mod secrets;
 mod validate;
 
+use std::path::Path;
+
 use icu_normalizer::DecomposingNormalizerBorrowed;
 use serde::{Deserialize, Serialize};
 
 use super::LintFinding;
-use skills_skill::{Digest, SkillId};
+use super::trust::{self, HOOKS_IN_FRONTMATTER, TrustSubject};
+use skills_skill::{Digest, Skill, SkillId};
 
 pub use self::prepare::{PackageJob, prepare};
 pub use self::validate::validate;
@@ -158,26 +161,33 @@ fn folded(path: &str) -> String {
     decomposed(&decomposed(path).to_lowercase().to_uppercase().to_lowercase())
 }
 
-/// Describes the executable content of a bundle, and what changes the runs of other skills, one line each.
-fn runs(place: &std::path::Path, skill: Option<&skills_skill::Skill>) -> Vec<String> {
-    let untrusted = skills_registry::Trust::new(None, std::path::PathBuf::new(), Vec::new());
-    let subject = super::trust::survey(&untrusted, place, skill, None);
-    let hooks = subject
-        .hooks
-        .then(|| "the frontmatter has hooks, which some clients execute automatically".to_owned());
+/// Describes the executable content of a bundle, and what changes the runs of other skills, one line each. That of
+/// nested skills is included as far as clients execute it when they load them.
+fn runs(place: &Path, skill: Option<&Skill>) -> Vec<String> {
+    let mut subject = survey(place, skill);
+    let commands = std::mem::take(&mut subject.commands);
+    let hooks = subject.hooks.then(|| HOOKS_IN_FRONTMATTER.to_owned());
+    runs_of_files(subject).into_iter().chain(commands).chain(hooks).collect()
+}
+
+fn runs_of_files(subject: TrustSubject) -> Vec<String> {
     let capabilities = subject.capabilities.into_iter().map(|line| format!("capability {line}"));
     let contract = subject.contract.map(|line| format!("contract {line}"));
     let scripts = subject.scripts.into_iter().map(|path| format!("script {path}"));
     let bindings = subject.bindings.into_iter().map(|line| format!("binding {line}"));
     let services = subject.services.into_iter().map(|line| format!("service {line}"));
-    let files = capabilities.chain(contract).chain(scripts).chain(bindings).chain(services);
-    files.chain(subject.commands).chain(hooks).collect()
+    capabilities.chain(contract).chain(scripts).chain(bindings).chain(services).collect()
+}
+
+fn survey(place: &Path, skill: Option<&Skill>) -> TrustSubject {
+    let untrusted = skills_registry::Trust::new(None, std::path::PathBuf::new(), Vec::new());
+    trust::survey(&untrusted, place, skill, None)
 }
 
 impl PackageReport {
     /// Adds the findings of the skills in folders of the bundle, and what they could execute. The paths are below the
     /// bundle, in order.
-    fn add_nested<'p>(&mut self, bundle: &std::path::Path, paths: impl Iterator<Item = &'p str>) {
+    fn add_nested<'p>(&mut self, bundle: &Path, paths: impl Iterator<Item = &'p str>) {
         let mut described = None;
         for path in paths {
             let Some((folder, name)) = path.rsplit_once('/') else { continue };
@@ -186,13 +196,13 @@ impl PackageReport {
             }
             let read = skills_skill::read_bundle(&bundle.join(path));
             let findings = super::lint::bundle(&read).findings.into_iter().map(|mut found| {
-                found.finding.file = std::path::Path::new(folder).join(&found.finding.file);
+                found.finding.file = Path::new(folder).join(&found.finding.file);
                 found
             });
             self.lint.extend(findings);
             // A folder with two main files is described once.
             if described != Some(folder) {
-                let lines = runs(&bundle.join(folder), read.ok().as_ref());
+                let lines = runs_of_files(survey(&bundle.join(folder), read.ok().as_ref()));
                 self.runs.extend(lines.into_iter().map(|line| format!("{folder}: {line}")));
                 described = Some(folder);
             }

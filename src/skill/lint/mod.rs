@@ -12,10 +12,11 @@ pub(super) mod size;
 mod trust;
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::ops::Range;
 use std::path::Path;
 
-use super::bundle::is_same_name;
+use super::bundle::{is_main_file, is_same_name};
 use super::finding_builder::{Notes, slice};
 use super::yaml::{Entry, Node};
 use super::{Finding, RefusalReason, RejectedBundle, Skill, fence};
@@ -114,16 +115,20 @@ pub fn bundle(skill: &Skill, source: &str) -> Vec<Finding> {
 /// Returns the findings of a refused bundle: those of its main file, and those about trust of its other files, which
 /// clients may load.
 pub fn refused(refusal: &RejectedBundle) -> Vec<Finding> {
-    use RefusalReason::{BadFrontmatter, NoDescription, NotUtf8, TooLarge};
     let mut findings = refusal.findings.clone();
     let location = &refusal.location;
-    if matches!(refusal.reason, NoDescription | NotUtf8 | TooLarge | BadFrontmatter)
-        && let (Some(folder), Some(main)) = (location.parent(), location.file_name())
-        && let Ok(folder) = Folder::follow(folder)
-    {
-        findings.extend(trust::other_files(&folder, Path::new(main)));
+    let is_file = location.file_name().and_then(OsStr::to_str).is_some_and(is_main_file);
+    if is_file && refusal.reason != RefusalReason::NoSkillFile {
+        findings.extend(alongside(location));
     }
     findings
+}
+
+/// Returns the findings about trust of the files next to a main file. The main file may be a link: clients load the
+/// files of the folder that contains the link.
+pub fn alongside(location: &Path) -> Vec<Finding> {
+    let (Some(folder), Some(main)) = (location.parent(), location.file_name()) else { return Vec::new() };
+    Folder::follow(folder).map(|folder| trust::other_files(&folder, Path::new(main))).unwrap_or_default()
 }
 
 /// Returns the finding of a bundle that is shadowed. `winner` is the winner's file; `identical` states whether both

@@ -85,7 +85,7 @@ pub(super) fn other_files(folder: &Folder, main: &Path) -> Vec<Finding> {
             Err(_) => continue,
         };
         // Binary files contain it.
-        if text.contains('\0') {
+        if text.contains('\0') && !is_text(&path) {
             continue;
         }
         // A byte order mark is not text; the offsets stay.
@@ -151,7 +151,8 @@ fn text_bytes(folder: &Folder, path: &str) -> Option<Vec<u8>> {
     file.by_ref().take(HEAD_BYTES).read_to_end(&mut bytes).ok()?;
     // The last character may continue behind the beginning.
     let is_utf8 = std::str::from_utf8(&bytes).err().is_none_or(|error| error.error_len().is_none());
-    if bytes.contains(&0) || !is_utf8 && !is_text(path) {
+    let is_utf16 = bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff");
+    if is_utf16 || !is_text(path) && (bytes.contains(&0) || !is_utf8) {
         return None;
     }
     file.take(MAX_TEXT_BYTES).read_to_end(&mut bytes).ok()?;
@@ -758,7 +759,7 @@ fn grants_any_command(tool: &str) -> bool {
         let shell = pattern
             .strip_suffix('*')
             .is_some_and(|start| SHELLS.contains(&start.trim_end_matches([' ', ':'])));
-        shell || matches!(pattern, "" | "*" | "*:*" | ":*" | "**")
+        shell || pattern.chars().all(|c| matches!(c, '*' | ':' | ' '))
     });
     tool == "*"
         || (any
@@ -988,13 +989,15 @@ mod tests {
         }
         std::fs::write(path("d.txt"), b"\xff \xe2\x80\xae").unwrap();
         std::fs::write(path("d"), b"\xff \xe2\x80\xae").unwrap();
+        std::fs::write(path("d.md"), "\0 \u{202e}").unwrap();
+        std::fs::write(path("utf16.md"), b"\xff\xfea\0\x2e\x20").unwrap();
         // A character is at the end of the beginning.
         let long = format!("{}é\u{202e}", "x".repeat(usize::try_from(HEAD_BYTES).unwrap() - 1));
         std::fs::write(path("e"), long).unwrap();
         let folder = Folder::follow(dir.path()).unwrap();
         let found = other_files(&folder, Path::new("SKILL.md"));
         let files: Vec<_> = found.iter().map(|finding| finding.file.to_str().unwrap()).collect();
-        assert_eq!(files, ["d.txt", "e"]);
+        assert_eq!(files, ["d.md", "d.md", "d.txt", "e"]);
     }
 
     #[test]
@@ -1150,7 +1153,9 @@ mod tests {
 
     #[test]
     fn only_an_unlimited_shell_is_any_command() {
-        for tool in ["Bash", "Bash(*)", "Bash(*:*)", "Bash(bash *)", "Bash(sudo:*)", "*", "shell"] {
+        for tool in
+            ["Bash", "Bash(*)", "Bash(*:*)", "Bash(bash *)", "Bash(sudo:*)", "Bash(* :**)", "*", "shell"]
+        {
             assert!(grants_any_command(tool), "{tool}");
         }
         for tool in ["Bash(git status:*)", "Read", "BashOutput", "Bash(python3:*)"] {
