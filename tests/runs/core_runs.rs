@@ -353,10 +353,10 @@ async fn replay_continues_and_fork_is_paused() {
     let replayed =
         send_command(&core, &waiting, RunCommand::Replay { checkpoint: None, by: None, since_ms: None })
             .await
-            .unwrap()
-            .run;
-    assert_eq!(replayed.source, Some((waiting.id.clone(), waiting.head)));
-    let replayed = wait_for_completion(&core, &replayed.id.0).await;
+            .unwrap();
+    assert_eq!(replayed.run.source, Some((waiting.id.clone(), waiting.head)));
+    assert!(replayed.note.ends_with(&format!(" from checkpoint {}", waiting.head)), "{}", replayed.note);
+    let replayed = wait_for_completion(&core, &replayed.run.id.0).await;
     assert_eq!(replayed.state, RunState::WaitingForHuman, "its gate asks for itself");
     let event_kinds = kinds(&core, &replayed).await;
     assert!(

@@ -260,6 +260,24 @@ fn a_fork_from_a_checkpoint_puts_the_cursor_on_the_new_run() {
 }
 
 #[test]
+fn replay_and_fork_send_the_checkpoint_that_is_shown() {
+    for (key, title) in [("p", "Replay from a checkpoint"), ("f", "Fork from a checkpoint")] {
+        let running = detail(&id(3), "site-report", RunState::Running);
+        let client = core(vec![running.clone()]);
+        let mut harness = opened(&client, 120, 36);
+        harness.press(key).wait_for(title).wait_for("(latest)").press("ctrl-s");
+        harness.wait_until("the dialog is gone", |screen| !screen.contains(title));
+        // The run may have ended another step before its event arrives here.
+        let [RunCommand::Replay { checkpoint, .. } | RunCommand::Fork { checkpoint, .. }] =
+            &commands(&client)[..]
+        else {
+            panic!("one command")
+        };
+        assert_eq!(*checkpoint, Some(running.run.head), "{key}");
+    }
+}
+
+#[test]
 fn rejected_command_keeps_the_dialog_and_typed_text() {
     let client = core(vec![detail(&id(2), "books-close", RunState::WaitingForSignal)]);
     let mut harness = opened(&client, 120, 36);

@@ -388,7 +388,8 @@ impl Commands {
         self.ensure_may_steer(runtime, run).await?;
         let new = RunId(uuid::Uuid::now_v7().to_string());
         let made = runtime.store.fork_if(&run.id, since_ms, checkpoint, new, paused, by.approver).await?;
-        let at = checkpoint.unwrap_or(run.head);
+        // A run that is executed may have a later checkpoint than when it was read.
+        let at = made.source.as_ref().map_or(run.head, |(_, number)| *number);
         let note = if paused {
             format!("created a fork of {} at checkpoint {at}; paused until it is resumed", run.id)
         } else {

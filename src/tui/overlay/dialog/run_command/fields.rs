@@ -121,13 +121,14 @@ impl Fields {
         if !self.form.check() {
             return None;
         }
-        let chosen = self.checkpoint.as_ref().and_then(|choice| self.numbers.get(choice.at).copied());
-        let checkpoint = chosen.filter(|number| *number != run.head);
+        // Replay and fork send it even if it is the latest: the run may have a later one when the command arrives.
+        let checkpoint = self.checkpoint.as_ref().and_then(|choice| self.numbers.get(choice.at).copied());
         Some(match kind {
             RunCommandKind::Resume { .. } => {
                 let inputs = Some(self.form.changes()).filter(|changes| !changes.is_empty());
                 RunCommand::Resume {
-                    checkpoint,
+                    // Without a number, it continues where it stopped.
+                    checkpoint: checkpoint.filter(|number| *number != run.head),
                     inputs,
                     despite_change: self.despite == Some(true),
                     by: None,
