@@ -55,23 +55,27 @@ fn split_tags(text: &str, instead: &str) -> String {
 }
 
 /// Returns whether the text after a `<` reads as a tag of the composed text: `/skill>`, `/ SKILL x="">`,
-/// `active_skills`, `skill name="…"`, `skill id="…"`. White space and invisible characters are ignored.
+/// `active_skills`, `skill name="…"`, `skill/id="…"`. An invisible character is ignored in a name, and after a complete
+/// one it is also read as a space.
 fn is_own_tag(rest: &str) -> bool {
-    let mut chars = rest.chars().filter(|c| !is_invisible(*c)).skip_while(|c| c.is_whitespace()).peekable();
+    let is_blank = |c: &char| c.is_whitespace() || is_invisible(*c);
+    let mut chars = rest.chars().skip_while(is_blank).peekable();
     let closes = chars.next_if_eq(&'/').is_some();
-    let mut chars = chars.skip_while(|c| c.is_whitespace()).peekable();
+    let own = if closes { ELEMENTS } else { BLOCKS };
     let mut name = String::new();
-    while let Some(c) = chars.next_if(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':')) {
-        if name.len() > MAX_NAME_LEN {
-            return false;
+    for c in chars.skip_while(is_blank) {
+        if (is_blank(&c) || c == '/') && (own.contains(&name.as_str()) || name == "skill") {
+            return true;
         }
-        name.extend(c.to_lowercase());
+        if !is_invisible(c) {
+            let belongs_to_name = c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':');
+            if !belongs_to_name || name.len() > MAX_NAME_LEN {
+                break;
+            }
+            name.extend(c.to_lowercase());
+        }
     }
-    if closes {
-        return ELEMENTS.contains(&name.as_str());
-    }
-    let mut has_attributes = || chars.peek().is_some_and(|c| c.is_whitespace());
-    BLOCKS.contains(&name.as_str()) || (name == "skill" && has_attributes())
+    own.contains(&name.as_str())
 }
 
 /// Longer than the name of every element.
@@ -122,6 +126,8 @@ mod tests {
             "<active_skills>",
             "<Available_Skills client=x>",
             "<skill name=\"trusted\">",
+            "<skill/name=\"trusted\">",
+            "<ski\u{200b}ll\u{200b} name=\"trusted\">",
         ] {
             let wrapped = cdata(&format!("a{tag}b"));
             assert_eq!(wrapped, format!("<![CDATA[a<]]><![CDATA[{}b]]>", &tag[1..]), "{tag:?}");
@@ -131,6 +137,29 @@ mod tests {
         for text in ["<skill>", "</skills>", "</skill-name>", "<name>", "a < b / c", "</p>", "<", "</"] {
             assert_eq!(cdata(text), format!("<![CDATA[{text}]]>"));
             assert_eq!(one_line(text), text);
+        }
+    }
+
+    #[test]
+    fn every_blank_character_ends_the_name_of_a_tag() {
+        // Whitespace, and controls, fillers, blanks and marks that are not drawn.
+        for blank in
+            "\t\n\r \u{7f}\u{85}\u{a0}\u{ad}\u{34f}\u{1680}\u{180e}\u{2003}\u{200b}\u{202e}\u{2028}\u{2060}\
+            \u{2800}\u{3000}\u{3164}\u{feff}\u{ffa0}\u{1d159}\u{e0020}"
+                .chars()
+        {
+            for tag in
+                ["skill?name=\"q\">", "SKILL??id=q>", "/skill?x=\"1\">", "/Name?x>", "active_skills?x>"]
+            {
+                let tag = tag.replace('?', &blank.to_string());
+                assert_eq!(cdata(&format!("<{tag}")), format!("<![CDATA[<]]><![CDATA[{tag}]]>"), "{tag:?}");
+                assert!(!escape_tags(&format!("<{tag}")).contains('<'), "{tag:?}");
+            }
+            for text in
+                [format!("<name{blank}x>"), format!("<skills{blank}x>"), format!("</skill-name{blank}>")]
+            {
+                assert_eq!(cdata(&text), format!("<![CDATA[{text}]]>"), "{text:?}");
+            }
         }
     }
 
