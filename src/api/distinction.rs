@@ -26,9 +26,12 @@ pub struct Distinction {
     pub inputs: String,
     /// Labels that are the same in all runs.
     pub labels: String,
-    /// Inputs and labels (`label.NAME`) in which each run differs from the others of its skill, also those that its title contains: titles
-    /// are truncated, and may contain any text. In a list of several skills, inputs that are the same in all runs of one of
-    /// them, too. The runs of a skill have the same fields in the same order; a field that a run does not have is empty.
+    /// Fields of what the runs are attached to that are the same in all runs.
+    pub target: String,
+    /// Inputs, labels (`label.NAME`) and fields of the target (`target.NAME`) in which each run differs from the others of
+    /// its skill, also those that its title contains: titles are truncated, and may contain any text. In a list of several
+    /// skills, inputs that are the same in all runs of one of them, too. The runs of a skill have the same fields in the
+    /// same order; a field that a run does not have is empty.
     pub rows: Vec<Vec<String>>,
     /// Whether the list leaves out the inputs of each run.
     without_inputs: Vec<bool>,
@@ -98,19 +101,20 @@ fn compare(runs: &[&RunRecord], with_empty_fields: bool) -> Distinction {
         out.title = runs[0].title().map(|title| safe_text::line(title).into_owned());
     }
     // In a row, a label is not taken for an input: `label.env=prod`, as in filters.
-    let in_rows = |run: &&RunRecord| -> Value {
-        let labels = run.options.labels.iter();
-        labels
-            .map(|(name, value)| (format!("label.{name}"), value.clone().into()))
-            .collect::<Map<_, _>>()
-            .into()
+    let targets: Vec<Map<String, Value>> = runs.iter().map(|run| target_fields(run)).collect();
+    let in_rows = |(run, target): (&&RunRecord, &Map<String, Value>)| -> Value {
+        let labels =
+            run.options.labels.iter().map(|(name, value)| (format!("label.{name}"), value.clone().into()));
+        let target = target.iter().map(|(name, value)| (format!("target.{name}"), value.clone()));
+        labels.chain(target).collect::<Map<_, _>>().into()
     };
-    let labels: Vec<Value> = runs.iter().map(in_rows).collect();
+    let labels: Vec<Value> = runs.iter().zip(&targets).map(in_rows).collect();
     let labels: Vec<&Value> = labels.iter().collect();
     let own_labels = Differences::of(&labels);
     if runs.len() > 1 {
         let labels: Vec<Value> = runs.iter().map(|run| serde_json::json!(run.options.labels)).collect();
-        out.labels = Differences::of(&labels.iter().collect::<Vec<_>>()).common();
+        out.labels = common_of(&labels);
+        out.target = common_of(&targets.into_iter().map(Value::Object).collect::<Vec<_>>());
     }
     for of_skill in by_skill.values() {
         let inputs: Vec<&Value> = of_skill.iter().map(|at| &runs[*at].inputs).collect();
@@ -127,6 +131,23 @@ fn compare(runs: &[&RunRecord], with_empty_fields: bool) -> Distinction {
         }
     }
     out
+}
+
+fn common_of(objects: &[Value]) -> String {
+    Differences::of(&objects.iter().collect::<Vec<_>>()).common()
+}
+
+/// Returns the fields of what a run is attached to, with those of its content (`content.NAME`).
+pub fn target_fields(run: &RunRecord) -> Map<String, Value> {
+    let mut fields = Map::new();
+    for (name, value) in run.target.as_ref().and_then(Value::as_object).into_iter().flatten() {
+        if let Value::Object(content) = value {
+            fields.extend(content.iter().map(|(own, value)| (format!("{name}.{own}"), value.clone())));
+        } else {
+            fields.insert(name.clone(), value.clone());
+        }
+    }
+    fields
 }
 
 /// The fields in which objects differ.
@@ -324,6 +345,23 @@ mod tests {
         assert!(lines[0].ends_with("to=mallory"), "{lines:?}");
         assert_eq!(lines[1], "ref=R-8  to=bob");
         assert!(distinguish(&runs[..1]).lines("  ")[0].ends_with("to=mallory"));
+    }
+
+    #[test]
+    fn targets_distinguish_runs() {
+        let attached = |iban: &str| RunRecord {
+            target: Some(
+                json!({"type": "artifact", "ref": format!("artifact:{iban}"), "content": {"iban": iban}}),
+            ),
+            ..run("push", "Push", json!({}))
+        };
+        let runs = [attached("alice"), attached("mallory")];
+        let distinction = distinguish(&runs);
+        assert_eq!(distinction.target, "type=artifact");
+        assert_eq!(distinction.lines("  ")[1], "target.content.iban=mallory  target.ref=artifact:mallory");
+        assert!(distinguish(&runs[..1]).lines("  ")[0].contains("target.ref=artifact:alice"));
+        let texts = distinguishing_texts(&runs.iter().collect::<Vec<_>>(), "  ");
+        assert!(texts[0].contains("target.ref=artifact:alice"), "{texts:?}");
     }
 
     #[test]

@@ -82,7 +82,9 @@ pub use collisions::{CollisionBaseline, CollisionFilter, CollisionReport, SkillR
 pub use contract_types::{CapabilityExplanation, ContractStep, ContractView, InputFields};
 pub use deadline::Deadline;
 pub use description::{NewDescription, SavedDescription, ShownFile, save_description};
-pub use distinction::{Differences, Distinction, distinguish, distinguishing_texts, is_same, value_line};
+pub use distinction::{
+    Differences, Distinction, distinguish, distinguishing_texts, is_same, target_fields, value_line,
+};
 pub use draft::{DraftMeasure, DraftPlace, DraftReport, DraftRequest, DraftShown};
 pub use error::{Code, Error, ErrorBody, ErrorDetail, NEEDED_SCOPE, UNDONE};
 pub use eval::{EvalJob, Evaluation, MAX_ADVISED, SkillQuery};

@@ -84,7 +84,7 @@ pub async fn run(
         if cx.is_plain() {
             choose(&mut reporter, &mut chosen, (others.len(), &skipped), &means)?;
         } else {
-            let text = listed(&capitalized(&name), &takes, &others, reporter.look);
+            let text = listed(&name, &takes, &others, reporter.look);
             reporter.print_line(&(text + &will_be_skipped(&skipped)));
             confirm(&name, takes.len(), &means)?;
         }
@@ -451,9 +451,12 @@ fn decisions(
 /// Appends what all runs of a list have in common, which their rows do not repeat.
 fn push_common(out: &mut String, distinction: &Distinction, look: TerminalCaps) {
     let title = distinction.title.as_deref().unwrap_or_default();
-    for (label, text) in
-        [("title", title), ("inputs", &*distinction.inputs), ("labels", &*distinction.labels)]
-    {
+    for (label, text) in [
+        ("title", title),
+        ("inputs", &*distinction.inputs),
+        ("labels", &*distinction.labels),
+        ("attached to", &*distinction.target),
+    ] {
         if !text.is_empty() {
             push_row(out, &format!("  the same in all: {label} "), text, look);
         }
@@ -529,15 +532,19 @@ fn row(sent: &RunOutcome, look: TerminalCaps) -> String {
 }
 
 /// Renders the runs to which the command would be sent.
-fn listed(verb: &str, takes: &[&RunRecord], others: &[&RunRecord], look: TerminalCaps) -> String {
-    let mut out = format!("{verb} {}:\n", counted(takes.len(), "run"));
+fn listed(command: &str, takes: &[&RunRecord], others: &[&RunRecord], look: TerminalCaps) -> String {
+    let mut out = format!("{} {}:\n", capitalized(command), counted(takes.len(), "run"));
+    let resumes = command == CommandName::Resume.to_string();
     let distinction = distinguish(takes.iter().copied());
     push_common(&mut out, &distinction, look);
     for (run, differs) in takes.iter().zip(distinction.lines("  ")) {
         let why = match &run.gate {
             Some(Gate::Signal { step, name }) => format!("{step} is waiting for the signal {name}"),
+            _ if run.paused && run.state == RunState::Pending => "paused".to_owned(),
             _ => run.failure().unwrap_or_else(|| run.state.label().to_owned()),
         };
+        let from = if resumes { format!(", from checkpoint {}", run.head) } else { String::new() };
+        let why = why + &from;
         push_run(&mut out, run, &safe_text::line(&why), Some(TextStyle::Muted), look);
         push_difference(&mut out, &differs, look);
     }
@@ -638,13 +645,13 @@ mod tests {
             run
         };
         let (one, other) = (run(1), run(2));
-        let text = listed("Resume", &[&one, &other], &[], CAPS);
+        let text = listed("resume", &[&one, &other], &[], CAPS);
         let common = "  the same in all: inputs to=mallory\n  the same in all: labels env=prod\n";
         assert!(text.starts_with(&format!("Resume 2 runs:\n{common}")), "{text}");
-        let text = listed("Resume", &[&one, &one], &[], CAPS);
+        let text = listed("resume", &[&one, &one], &[], CAPS);
         assert!(text.contains("  the same in all: title Payment 1\n"), "{text}");
         assert!(text.contains("  the same in all: inputs amount=1  to=mallory\n"), "{text}");
-        let text = listed("Resume", &[&one], &[], CAPS);
+        let text = listed("resume", &[&one], &[], CAPS);
         assert!(!text.contains("the same in all") && text.contains("to=mallory"), "{text}");
         let preview = detail(RunState::WaitingForHuman).sheet.unwrap();
         let both = [(&one, preview.clone()), (&other, preview)];

@@ -36,7 +36,9 @@ impl<'r> Selection<'r> {
         let title = distinction.title.as_deref().map(clean);
         let labels = Some(common(&distinction.labels)).filter(|labels| !labels.is_empty());
         let labels = labels.map(|labels| format!("labels {labels}"));
-        let same = [title.clone(), skill, Some(common(&distinction.inputs)), labels];
+        let target = Some(common(&distinction.target)).filter(|target| !target.is_empty());
+        let target = target.map(|target| format!("attached to {target}"));
+        let same = [title.clone(), skill, Some(common(&distinction.inputs)), labels, target];
         let same: Vec<String> = same.into_iter().flatten().filter(|part| !part.is_empty()).collect();
         let name = |run: &RunRecord, differs: &str| {
             let own = if title.is_some() && !differs.is_empty() {

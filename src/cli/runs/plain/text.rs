@@ -166,6 +166,10 @@ pub fn page(detail: &RunDetail, caller: &Caller, in_dialog: bool, now_ms: i64) -
     if let Some(name) = awaited_signal(run) {
         line(vec![format!("Waiting for the signal: {}", clean(name))]);
     }
+    if let Some(target) = run.target.as_ref().filter(|_| detail.sheet.is_none()) {
+        let field = |name: &str| clean(target.get(name).and_then(Value::as_str).unwrap_or_default());
+        line(vec![format!("Attached to: {} {}", field("type"), field("ref"))]);
+    }
     if let Some(assigned) = &run.options.assigned {
         let to = format!("Assigned to: {}, by {}", clean(&assigned.to), clean(&assigned.by));
         let note = assigned.note.as_ref().map(|note| format!("Note: {}", clean(note)));

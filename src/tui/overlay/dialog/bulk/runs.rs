@@ -18,8 +18,8 @@ use crate::widgets::json_lines;
 use crate::widgets::wrap::break_code_to;
 use crate::widgets::{Painter, RichLine, Scroll, Seg, age, break_code, cells, count, cut_end, exact, shown};
 use skills_api::{
-    Code, CommandResult, DecisionPreview, Differences, Error, RunCommand, RunDetail, UNDONE, distinguish,
-    is_same,
+    Code, CommandResult, DecisionPreview, Differences, Error, RunCommand, RunDetail, SuppliedFile, UNDONE,
+    distinguish, is_same, target_fields,
 };
 use skills_model::{ApprovalReason, CommandName, Gate, RunState, Verdict, step_label};
 use skills_store::{RunId, RunRecord, failure_kind};
@@ -29,7 +29,7 @@ const INPUTS_NOT_LOADED: &str = "excluded: its inputs are not loaded (too long f
 /// Why a run is not decided yet.
 const CALL_NOT_LOADED: &str = "excluded: what it would execute is not loaded";
 /// What the launcher chose and what would be executed, which is shown completely if it is the same in all runs.
-const COMPLETE: [&str; 4] = ["title", "labels", "inputs", "call inputs"];
+const COMPLETE: [&str; 5] = ["title", "labels", "inputs", "attached to", "call inputs"];
 /// Maximum number of lines of another property that is the same in all runs.
 const MAX_FACT_LINES: usize = 2;
 /// Begins the inputs of the call in a row.
@@ -57,6 +57,10 @@ pub(super) struct Row {
     pub preview: Option<DecisionPreview>,
     /// Inputs of the call that differ from those of the run; null until they are loaded.
     call: Value,
+    /// What is called, and why a decision is required; null until it is loaded.
+    call_facts: Value,
+    /// The command continues the run from its last checkpoint.
+    continues: bool,
     /// Version of its contract, once it is loaded.
     version: Option<String>,
     /// Whether its skill changed since the launch.
@@ -133,7 +137,8 @@ impl RunRows {
             // A row that is not loaded yet would seem to have another contract.
             facts.iter_mut().for_each(|facts| facts.retain(|fact| fact.0 != "contract"));
         }
-        let labels = ["skill", "step", "waiting for", "error", "message", "contract", "started by"];
+        let labels =
+            ["skill", "step", "waiting for", "error", "message", "continues", "contract", "started by"];
         let of = |facts: &[(&'static str, String)], label: &str| {
             facts.iter().find(|fact| fact.0 == label).map(|fact| fact.1.clone()).unwrap_or_default()
         };
@@ -143,24 +148,27 @@ impl RunRows {
         let same_facts = labels.into_iter().filter(|label| same.contains(label));
         let same_facts = same_facts.map(|label| (label, of(first, label)));
         let distinguished = distinguish(self.rows.iter().map(|row| &row.run));
-        let (calls, same_call) = self.compare_calls();
+        let (calls, same_call) = self.compare_calls(|row| &row.call);
+        let (call_facts, _) = self.compare_calls(|row| &row.call_facts);
         let of_one = |object: &Value| Differences::of(&[object]).line(object);
         let mut inputs_of_rows = aligned(&distinguished.rows);
-        let (title, same_labels, same_inputs) = match self.rows.as_slice() {
+        let (title, same_labels, same_inputs, same_target) = match self.rows.as_slice() {
             [row] => {
                 // The row of a single run does not repeat what is above it.
                 inputs_of_rows.iter_mut().for_each(String::clear);
                 let labels = of_one(&serde_json::json!(row.run.options.labels));
-                (row.run.title().map(shown), labels, of_one(&row.run.inputs))
+                let target = of_one(&Value::Object(target_fields(&row.run)));
+                (row.run.title().map(shown), labels, of_one(&row.run.inputs), target)
             }
-            _ => (distinguished.title, distinguished.labels, distinguished.inputs),
+            _ => (distinguished.title, distinguished.labels, distinguished.inputs, distinguished.target),
         };
         // In a small window, only the first of them may fit.
-        let chosen =
-            COMPLETE.into_iter().zip([title.unwrap_or_default(), same_labels, same_inputs, same_call]);
+        let chosen = [title.unwrap_or_default(), same_labels, same_inputs, same_target, same_call];
+        let chosen = COMPLETE.into_iter().zip(chosen);
         self.common = chosen.chain(same_facts).filter(|(_, value)| !value.is_empty()).collect();
-        let texts = inputs_of_rows.into_iter().zip(call_texts(&calls));
-        for ((row, facts), (inputs, call)) in self.rows.iter_mut().zip(facts).zip(texts) {
+        let calls = aligned(&call_facts).into_iter().zip(call_texts(&calls));
+        let texts = inputs_of_rows.into_iter().zip(calls);
+        for ((row, facts), (inputs, (call_facts, call))) in self.rows.iter_mut().zip(facts).zip(texts) {
             // Without a title, the name of the row is the skill.
             let titled = row.run.title().is_some();
             let parts = facts.into_iter().filter(|fact| !same.contains(&fact.0));
@@ -168,14 +176,14 @@ impl RunRows {
             // After the inputs of the call, those of the run could be taken for them.
             let inputs =
                 if call.is_empty() || inputs.is_empty() { inputs } else { format!("inputs: {inputs}") };
-            let all: Vec<String> =
-                [call, inputs].into_iter().chain(parts).filter(|part| !part.is_empty()).collect();
+            let first = [call_facts, call, inputs].into_iter().chain(parts);
+            let all: Vec<String> = first.filter(|part| !part.is_empty()).collect();
             row.text = all.join("  ");
         }
     }
 
-    /// Returns the inputs of the calls in which the rows of a decision differ, and those that are the same in all.
-    fn compare_calls(&self) -> (Vec<Vec<String>>, String) {
+    /// Returns the fields of the calls in which the rows of a decision differ, and those that are the same in all.
+    fn compare_calls(&self, fields: impl Fn(&Row) -> &Value) -> (Vec<Vec<String>>, String) {
         let mut out = vec![Vec::new(); self.rows.len()];
         if !self.decides() || self.rows.len() < 2 {
             return (out, String::new());
@@ -184,7 +192,7 @@ impl RunRows {
         let rows = self.rows.iter().enumerate();
         let compared: Vec<(usize, &Row)> =
             rows.filter(|(_, row)| row.blocked.is_none() || row.preview.is_some()).collect();
-        let calls: Vec<&Value> = compared.iter().map(|(_, row)| &row.call).collect();
+        let calls: Vec<&Value> = compared.iter().map(|(_, row)| fields(row)).collect();
         let differences = Differences::of(&calls);
         let common = differences.common();
         for ((at, _), call) in compared.iter().zip(calls) {
@@ -388,6 +396,7 @@ impl RunRows {
         if row.decides {
             let preview = row.preview.as_ref();
             row.call = preview.map_or(Value::Null, |preview| call_inputs(preview, &row.run.inputs));
+            row.call_facts = preview.map_or(Value::Null, call_facts);
         }
         row.version = Some(detail.contract_version.clone());
         let unreadable = row.not_loaded().map(|_| {
@@ -495,6 +504,12 @@ impl RunRows {
                 for (at, line) in lines.into_iter().enumerate() {
                     labeled(if at == 0 { "inputs" } else { "" }, line.segs, &mut out);
                 }
+                if let Some(target) = &row.run.target {
+                    let lines = json_lines::fields(target, width.saturating_sub(LABEL), &shows_all);
+                    for (at, line) in lines.into_iter().enumerate() {
+                        labeled(if at == 0 { "attached to" } else { "" }, line.segs, &mut out);
+                    }
+                }
             }
             return out;
         }
@@ -565,10 +580,7 @@ impl RunRows {
         let key = |preview: &'_ DecisionPreview| {
             (
                 preview.headline.clone(),
-                preview.capability.clone(),
-                preview.binding.clone(),
-                preview.fallbacks.clone(),
-                preview.files.clone(),
+                call_facts(preview),
                 preview.target.clone(),
                 preview.inputs_digest.clone(),
             )
@@ -626,6 +638,8 @@ impl Row {
             blocked,
             decides,
             call: Value::Null,
+            call_facts: Value::Null,
+            continues: command == CommandName::Resume,
             outcome: None,
             undone: "",
             unknown: false,
@@ -673,6 +687,9 @@ impl Row {
             facts.push(("error", shown(kind)));
             let message = why.strip_prefix(kind).and_then(|rest| rest.strip_prefix(": "));
             facts.extend(message.map(|message| ("message", shown(message))));
+        }
+        if self.continues {
+            facts.push(("continues", format!("from checkpoint {}", self.run.head)));
         }
         facts.extend(self.version.as_ref().map(|version| ("contract", shown(version))));
         facts.push(("started by", shown(&self.run.started_by)));
@@ -748,6 +765,24 @@ fn call_inputs(preview: &DecisionPreview, own: &Value) -> Value {
     };
     inputs.retain(|name, value| own.get(name) != Some(&*value));
     Value::Object(inputs)
+}
+
+/// Returns what a call would execute apart from its inputs, and why a decision is required, by names that no input has.
+fn call_facts(preview: &DecisionPreview) -> Value {
+    let files: Vec<String> = preview.files.iter().map(SuppliedFile::text).collect();
+    let facts = [
+        ("call.capability", format!("{} {}", preview.capability, preview.capability_note)),
+        ("call.binding", preview.binding.clone()),
+        ("call.fallbacks", preview.fallbacks.join("; ")),
+        ("call.files", files.join("; ")),
+        ("call.isolation", preview.isolation.clone()),
+        ("call.reason", preview.why.clone()),
+        ("call.warning", preview.irreversible.clone().unwrap_or_default()),
+        ("call.changed", preview.changed.clone().unwrap_or_default()),
+        ("call.pause", preview.pause.clone().unwrap_or_default()),
+    ];
+    let facts = facts.into_iter().filter(|(_, value)| !value.trim().is_empty());
+    facts.map(|(name, value)| (name.to_owned(), value.into())).collect::<Map<_, _>>().into()
 }
 
 /// Returns the inputs of each call on one line, with a prefix; empty if the calls do not differ.
@@ -890,6 +925,31 @@ mod tests {
             assert!(texts[2].contains("call: amount=3 ") && texts[2].contains("to=alice"), "{texts:?}");
             assert!(rows.common.contains(&("call inputs", "memo=rent".to_owned())), "{:?}", rows.common);
         }
+    }
+
+    #[test]
+    fn calls_of_other_capabilities_are_distinguished() {
+        let runs = ["a", "b", "c"].map(|id| RunRecord {
+            id: RunId(id.to_owned()),
+            allowed: vec![CommandName::Approve],
+            ..approved_in_part()
+        });
+        let mut rows = RunRows::new(CommandName::Approve, runs.to_vec());
+        for (run, (binding, why)) in runs.iter().zip([
+            ("script scripts/send.py", "always requires approval"),
+            ("script scripts/refund.py", "always requires approval"),
+            ("script scripts/send.py", "scripts/send.py changed since the launch"),
+        ]) {
+            let mut detail = waiting(run, &json!({}));
+            let preview = detail.sheet.as_mut().unwrap();
+            (preview.binding, preview.why) = (binding.to_owned(), why.to_owned());
+            rows.take_detail(&detail, true, true);
+        }
+        let texts: Vec<&str> = rows.rows.iter().map(|row| row.text.as_str()).collect();
+        assert!(texts[0].contains(r#"call.binding="script scripts/send.py""#), "{texts:?}");
+        assert!(texts[1].contains(r#"call.binding="script scripts/refund.py""#), "{texts:?}");
+        assert!(texts[2].contains("changed since the launch"), "{texts:?}");
+        assert!(!rows.previews_are_equal());
     }
 
     #[test]
