@@ -3,8 +3,9 @@
 //!
 //! Records are ordered by root, inside a root by depth (a copy for a client or a language is deeper than its
 //! original), then by path. The first record with an id wins it. A real file counts once, at its first path; its other
-//! paths are aliases. A link never changes the path under which its target is listed, and a link in a repository to one
-//! of the user's own skills changes neither its id nor its root.
+//! paths are aliases. A main file that is a link to a file in another folder counts only if that file has no other path:
+//! it never changes the path under which its target is listed. A link in a repository to one of the user's own skills
+//! changes neither its id nor its root.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -30,28 +31,28 @@ pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalog {
     let roots = roots.map(|(i, root)| listed_root(root, counts(i), live.get(i).copied().unwrap_or(false)));
     let mut out = Catalog { generation, roots: roots.collect(), ..Catalog::default() };
     let mut winners: HashMap<&SkillId, &Arc<Skill>> = HashMap::new();
-    // Compared by bytes: a real path has one form, and comparing components would dominate the time of this function.
-    let mut places: HashMap<&OsStr, &Path> = HashMap::new();
     let mut entries: Vec<(usize, Entry)> = Vec::new();
     let mut losers: Vec<Loser<'_>> = Vec::new();
     let records = tree.records.iter().filter(|((root, _), _)| counts(*root)).enumerate();
     let mut records: Vec<_> = records.collect();
     records.sort_by_cached_key(|(_, ((root, location), _))| (*root, depth(location)));
-    let of_project = |root: usize| tree.roots[root].spec.project.is_some();
-    let own: HashMap<&OsStr, &Path> = if tree.roots.iter().any(|root| root.spec.project.is_some()) {
-        let own = records.iter().rev().filter(|(_, ((root, _), _))| !of_project(*root));
-        own.map(|(_, ((_, location), record))| (record.real.as_os_str(), &**location)).collect()
-    } else {
-        HashMap::new()
-    };
+    // Compared by bytes: a real path has one form, and comparing components would dominate the time of this function.
+    let mut places: HashMap<&OsStr, Place<'_>> = HashMap::new();
+    for (place, ((root, location), record)) in records.iter().copied() {
+        let rank = (tree.roots[*root].spec.project.is_some(), record.is_link_elsewhere);
+        let this = Place { location, place, rank };
+        let listed = places.entry(record.real.as_os_str()).or_insert(this);
+        if rank < listed.rank {
+            *listed = this;
+        }
+    }
     for (place, ((root, location), record)) in records {
-        let location_of_user = own.get(record.real.as_os_str()).filter(|_| of_project(*root));
-        if let Some(first) = location_of_user.or_else(|| places.get(record.real.as_os_str())) {
-            let same_as = (*first).to_owned();
+        let listed = places.get(record.real.as_os_str());
+        if let Some(listed) = listed.filter(|listed| listed.place != place) {
+            let same_as = listed.location.to_owned();
             out.aliases.push(Alias { location: location.to_path_buf(), root: *root, same_as });
             continue;
         }
-        places.insert(record.real.as_os_str(), location);
         match &record.outcome {
             Outcome::Refused(refusal) => out.refused.push((**refusal).clone()),
             Outcome::Skill(skill) => match winners.get(&skill.id) {
@@ -92,6 +93,17 @@ fn listed_root(root: &ScannedRoot, counts: bool, live: bool) -> Root {
     }
 }
 
+/// The path at which a real file is listed.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    location: &'a Path,
+    /// Position among the records.
+    place: usize,
+    /// Whether it is in a root of a project, and whether it is a link to the file in another folder: the path with the
+    /// lowest rank counts, of several the first.
+    rank: (bool, bool),
+}
+
 /// A skill whose id an earlier one has.
 struct Loser<'a> {
     /// Position among the records.
@@ -118,7 +130,7 @@ impl Loser<'_> {
 /// Returns the links to folders with files, by target, root and path. `places` has the location of each real file.
 fn folder_links(
     tree: &Tree,
-    places: &HashMap<&OsStr, &Path>,
+    places: &HashMap<&OsStr, Place<'_>>,
     counts: impl Fn(usize) -> bool,
 ) -> Vec<FolderLink> {
     let links: Vec<_> = tree.links.iter().filter(|((root, _), _)| counts(*root)).collect();
@@ -147,19 +159,19 @@ fn folder_links(
 }
 
 /// Returns the paths through links to the files, a limited number for each: those through the nearest folders.
-fn linked_paths(links: &[FolderLink], places: &HashMap<&OsStr, &Path>, tree: &Tree) -> Vec<Alias> {
+fn linked_paths(links: &[FolderLink], places: &HashMap<&OsStr, Place<'_>>, tree: &Tree) -> Vec<Alias> {
     let mut aliases = Vec::new();
     if links.is_empty() {
         return aliases;
     }
-    for (real, location) in places {
+    for (real, &Place { location, .. }) in places {
         let real = Path::new(*real);
         let paths = links_above(links, real).flatten().filter_map(|link| {
             let path: PathBuf = link.location.join(real.strip_prefix(&link.target).ok()?);
             let is_known =
-                path == **location || tree.records.contains_key(&(link.root, path.as_path().into()));
+                path == *location || tree.records.contains_key(&(link.root, path.as_path().into()));
             let root = link.root;
-            (!is_known).then(|| Alias { location: path, root, same_as: (*location).to_owned() })
+            (!is_known).then(|| Alias { location: path, root, same_as: location.to_owned() })
         });
         aliases.extend(paths.take(MAX_LINKED_PATHS));
     }

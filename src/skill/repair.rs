@@ -16,7 +16,7 @@ pub(super) struct Repaired {
     pub text: String,
     /// The quoted values, in text order.
     pub quoted: Vec<QuotedValue>,
-    /// Offsets of inserted bytes in the text before the repair, ascending.
+    /// Offsets of inserted bytes in the repaired text, ascending.
     inserted: Vec<usize>,
 }
 
@@ -74,8 +74,7 @@ impl Collection {
 impl Repaired {
     /// Maps an offset after the repair to the one before it.
     pub fn original(&self, at: usize) -> usize {
-        let before = self.inserted.iter().enumerate().take_while(|(nth, place)| *place + nth < at).count();
-        at - before
+        at - self.inserted.partition_point(|place| *place < at)
     }
 }
 
@@ -86,13 +85,21 @@ struct Block<'a> {
     value: Range<usize>,
 }
 
-/// Quotes the values of the entries that are invalid on their own, if `wanted` accepts them. Returns `None` if there
-/// are none.
+/// Maximum number of entries that are parsed on their own: a repair of more takes too long. Real files have some dozens.
+const MAX_ENTRIES: usize = 1_000;
+
+/// Quotes the values of the entries that are invalid on their own, if `requested` accepts them. Returns `None` if there
+/// are none, and if there are more than [`MAX_ENTRIES`] entries to check.
 pub(super) fn quote_values(yaml_text: &str, requested: impl Fn(&QuotedValue) -> bool) -> Option<Repaired> {
     let around = Surroundings::of(yaml_text);
     let mut quoted = Vec::new();
+    let mut left = MAX_ENTRIES;
+    let mut is_yaml = |entry: &str| {
+        left = left.checked_sub(1)?;
+        Some(around.is_yaml(entry))
+    };
     for block in blocks(yaml_text, 0..yaml_text.len(), 0) {
-        if around.is_yaml(slice(yaml_text, block.lines.clone())) {
+        if is_yaml(slice(yaml_text, block.lines.clone()))? {
             continue;
         }
         if block.value.is_empty() {
@@ -103,7 +110,7 @@ pub(super) fn quote_values(yaml_text: &str, requested: impl Fn(&QuotedValue) -> 
             let indent = slice(yaml_text, inner.clone()).len()
                 - slice(yaml_text, inner.clone()).trim_start_matches(' ').len();
             for nested in blocks(yaml_text, inner, indent) {
-                if !around.is_yaml(slice(yaml_text, nested.lines.start + indent..nested.lines.end)) {
+                if !is_yaml(slice(yaml_text, nested.lines.start + indent..nested.lines.end))? {
                     quoted.extend(quote(yaml_text, &nested, &around));
                 }
             }
@@ -306,16 +313,16 @@ fn put_in(text: &str, quoted: Vec<QuotedValue>) -> Repaired {
         let mark = if value.contains(['"', '\\']) { '\'' } else { '"' };
         out.push_str(slice(text, copied..part.value.start));
         out.push(mark);
-        inserted.push(part.value.start);
+        inserted.push(part.value.start + inserted.len());
         for (at, c) in value.char_indices() {
             if c == mark {
                 out.push(mark);
-                inserted.push(part.value.start + at);
+                inserted.push(part.value.start + at + inserted.len());
             }
             out.push(c);
         }
         out.push(mark);
-        inserted.push(part.value.end);
+        inserted.push(part.value.end + inserted.len());
         copied = part.value.end;
     }
     out.push_str(slice(text, copied..));
@@ -382,6 +389,15 @@ mod tests {
             repaired(text),
             "metadata:\n  note: \"a: b\"\n  url: http://x\nhint: [a]\nurl: http://x\n"
         );
+    }
+
+    #[test]
+    fn too_many_entries_are_not_checked() {
+        let is_repaired = |text: &str| quote_values(text, |_| true).is_some();
+        let (entries, nested) = (|count| "k:\n".repeat(count), |count| "  k:\n".repeat(count));
+        assert!(is_repaired(&format!("d: one: two\n{}", entries(MAX_ENTRIES - 1))));
+        assert!(!is_repaired(&format!("d: one: two\n{}", entries(MAX_ENTRIES))));
+        assert!(!is_repaired(&format!("m:\n  d: one: two\n{}", nested(MAX_ENTRIES))));
     }
 
     #[test]

@@ -156,6 +156,61 @@ fn links_inside_the_roots_are_aliases_and_others_rejected() {
     );
 }
 
+#[cfg(unix)]
+#[test]
+fn a_link_to_a_main_file_does_not_replace_its_bundle() {
+    use std::os::unix::fs::symlink;
+    let world = World::new();
+    world.skill("root/own/victim", "One");
+    let links = ["first/z/SKILL.md", "root/a/SKILL.md", "root/b/skill.yaml"];
+    for link in links {
+        let link = world.path(link);
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        symlink(world.path("root/own/victim/SKILL.md"), link).unwrap();
+    }
+    // Other paths of the bundle itself, of which the first one counts.
+    symlink("own/victim", world.path("root/linked")).unwrap();
+    let found = world.scan(&["first", "root", "root/own"]);
+    assert_eq!(ids(&found), ["victim"]);
+    assert!(found.shadowed.is_empty() && found.refused.is_empty(), "{:?}", found.refused);
+    let skill = found.by_id("victim").unwrap();
+    let location = world.path("root/own/victim/SKILL.md");
+    assert_eq!((&skill.location, found.entries[0].root), (&location, 1));
+    let aliases: HashSet<_> = found.aliases_of(&location).map(|alias| alias.location.clone()).collect();
+    let expected = links.into_iter().chain(["root/linked/SKILL.md", "root/own/victim/SKILL.md"]);
+    let expected: HashSet<_> = expected.map(|path| world.path(path)).collect();
+    assert_eq!(aliases, expected);
+    for link in links {
+        assert_eq!(found.by_location(&world.path(link)).unwrap().id, skill.id, "{link}");
+    }
+    // Only the links are left: the first one counts.
+    fs::create_dir(world.path("root/node_modules")).unwrap();
+    fs::rename(world.path("root/own"), world.path("root/node_modules/own")).unwrap();
+    fs::remove_file(world.path("root/a/SKILL.md")).unwrap();
+    fs::create_dir(world.path("root/c")).unwrap();
+    for link in ["root/a/SKILL.md", "root/c/SKILL.md"] {
+        symlink(world.path("root/node_modules/own/victim/SKILL.md"), world.path(link)).unwrap();
+    }
+    let found = world.scan(&["root"]);
+    assert_eq!(ids(&found), ["a"]);
+    assert_eq!(found.aliases.len(), 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_of_the_user_to_a_file_of_a_project_keeps_its_path() {
+    let world = World::new();
+    world.skill("project/a", "One");
+    fs::create_dir_all(world.path("user/mine")).unwrap();
+    let link = world.path("user/mine/SKILL.md");
+    std::os::unix::fs::symlink(world.path("project/a/SKILL.md"), &link).unwrap();
+    let mut settings = world.settings(&["project", "user"]);
+    settings.roots[0].project = Some(world.path("project"));
+    let found = scan(settings);
+    assert_eq!(ids(&found), ["mine"]);
+    assert_eq!((&found.entries[0].skill.location, found.entries[0].root), (&link, 1));
+}
+
 #[test]
 fn bundles_in_skipped_folders_are_found() {
     let world = World::new();

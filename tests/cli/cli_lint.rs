@@ -256,6 +256,8 @@ fn files_alongside_linked_main_files_are_checked() {
     for (link, target) in [
         (".claude/skills/c", "../../../vendor/c/SKILL.md"),
         (".agents/skills/c", "../../../vendor/c/SKILL.md"),
+        // Less deep than the file.
+        ("a", "../vendor/c/SKILL.md"),
         ("vendor/c/nested", "../SKILL.md"),
         (".claude/skills/out", "../../../../outside.md"),
     ] {
@@ -276,6 +278,7 @@ fn files_alongside_linked_main_files_are_checked() {
         ("/.agents/skills/c/SKILL.md", "references/guide.md"),
         ("/.claude/skills/c/SKILL.md", "references/guide.md"),
         ("/.claude/skills/out/SKILL.md", "references/guide.md"),
+        ("/a/SKILL.md", "references/guide.md"),
         ("/vendor/c/SKILL.md", "nested/references/guide.md"),
     ];
     assert_eq!(files, expected, "{report}");

@@ -160,7 +160,8 @@ const MAX_CONTEXT_BYTES: usize = 500;
 
 /// Returns the first reference to each thing that a body mentions, in order.
 pub fn references(body: &str) -> Vec<Reference> {
-    let mut found = ReferenceCollector { out: Vec::new(), seen: HashMap::new(), set: None };
+    let context = Context { body, read: 0, phrase: None };
+    let mut found = ReferenceCollector { out: Vec::new(), seen: HashMap::new(), set: None, context };
     let mut block: Option<String> = None;
     for (event, at) in Parser::new_ext(body, Options::ENABLE_TABLES).into_offset_iter() {
         match event {
@@ -195,6 +196,7 @@ struct ReferenceCollector<'a> {
     seen: HashMap<(ReferenceKind, String), usize>,
     /// The variables that the body sets; computed for the first one that it reads.
     set: Option<HashSet<&'a str>>,
+    context: Context<'a>,
 }
 
 impl<'a> ReferenceCollector<'a> {
@@ -224,7 +226,7 @@ impl<'a> ReferenceCollector<'a> {
         if is_skill_name(name)
             && (is_followed_by(after, "skill") || is_preceded_by(before, &["skill", "skills"]))
         {
-            if !is_hypothetical(body, at.start) {
+            if !self.context.is_hypothetical(at.start) {
                 self.add(ReferenceKind::Skill, name, name_at, true);
             }
         } else if is_followed_by(after, "tool") && is_tool_name(text) {
@@ -243,7 +245,10 @@ impl<'a> ReferenceCollector<'a> {
         let name = text.trim_matches('*');
         let is_adjective = name.ends_with("-invoked") || name.ends_with("-based") || name.ends_with("-only");
         let is_named = is_skill_name(name) && !is_adjective;
-        if is_named && is_followed_by(slice(body, at.end..), "skill") && !is_hypothetical(body, at.start) {
+        if is_named
+            && is_followed_by(slice(body, at.end..), "skill")
+            && !self.context.is_hypothetical(at.start)
+        {
             let start = at.start + text.len() - text.trim_start_matches('*').len();
             self.add(ReferenceKind::Skill, name, start..start + name.len(), true);
         }
@@ -260,7 +265,7 @@ impl<'a> ReferenceCollector<'a> {
             if let Some(path) = path
                 && is_file_path(path)
                 && (is_absolute || FOLDERS.iter().any(|folder| path.starts_with(folder)))
-                && !is_hypothetical(body, place)
+                && !self.context.is_hypothetical(place)
             {
                 let from = place + word.len() - path.len();
                 self.add(ReferenceKind::File, path, from..from + path.len(), is_absolute || is_run);
@@ -538,13 +543,37 @@ fn is_preceded_by(before: &str, names: &[&str]) -> bool {
     })
 }
 
-/// Returns whether the line up to a position is about an example, or about something yet to be created.
-fn is_hypothetical(body: &str, at: usize) -> bool {
-    let before = slice(body, floor(body, at.saturating_sub(MAX_CONTEXT_BYTES))..at);
-    let start = before.rfind(['\n', '|']).map_or(0, |newline| newline + 1);
-    let line = slice(before, start..).to_ascii_lowercase();
-    line.split(|c: char| !c.is_alphanumeric() && c != '.' && c != '-')
-        .any(|word| PLACEHOLDER_PHRASES.contains(&word.trim_end_matches('.')))
+/// The text before references. Their positions ascend, so that each part is read once.
+struct Context<'a> {
+    body: &'a str,
+    /// End of the text that is read.
+    read: usize,
+    /// Start of the last of [`PLACEHOLDER_PHRASES`] in the line up to there.
+    phrase: Option<usize>,
+}
+
+impl Context<'_> {
+    /// Returns whether the line up to a position is about an example, or about something yet to be created.
+    fn is_hypothetical(&mut self, at: usize) -> bool {
+        let from = floor(self.body, at.saturating_sub(MAX_CONTEXT_BYTES));
+        if self.read < from || self.read > at {
+            (self.read, self.phrase) = (from, None);
+        }
+        let is_separator = |c: char| !c.is_alphanumeric() && c != '.' && c != '-';
+        for line in slice(self.body, self.read..at).split_inclusive(['\n', '|']) {
+            for part in line.split_inclusive(is_separator) {
+                let word = part.trim_end_matches(is_separator).trim_end_matches('.');
+                if PLACEHOLDER_PHRASES.iter().any(|phrase| phrase.eq_ignore_ascii_case(word)) {
+                    self.phrase = Some(self.read);
+                }
+                self.read += part.len();
+            }
+            if line.ends_with(['\n', '|']) {
+                self.phrase = None;
+            }
+        }
+        self.phrase.is_some_and(|phrase| phrase >= from)
+    }
 }
 
 /// Returns the known tool that a name probably means; `None` if it is a known tool, or similar to none.
@@ -648,6 +677,17 @@ mod tests {
     }
 
     #[test]
+    fn the_line_before_a_reference_determines_whether_it_is_an_example() {
+        let far = format!("Create it. {}`references/far.md`\n\n", "x ".repeat(MAX_CONTEXT_BYTES / 2));
+        let body = format!(
+            "{far}CREATE `references/a.md` and `references/b.md c references/d.md`.\nRead `references/e.md`.\n\n\
+                For example. See `references/f.md`\n\n| save | file |\n|-|-|\n| save | `references/g.md` |\n"
+        );
+        let found = names(&body, ReferenceKind::File);
+        assert_eq!(found, ["references/far.md", "references/e.md", "references/g.md"]);
+    }
+
+    #[test]
     fn commands_start_the_segments_of_a_shell_line() {
         let body = "```bash\nexport A=1\nFOO=2 pdftotext in.pdf | sort -u && jq . x\ncat <<EOF\nnotacommand\nEOF\n\
             git commit -m \"one; two\" \\\n  --amend\n```\n\n```python\nprint(1)\n```\n";
@@ -679,6 +719,8 @@ mod tests {
             format!("```bash\n{}\n```\n", many(&|n| format!("$A_B{n} "))),
             format!("```bash\n{}{}\n```\n", many(&|n| format!("c{n}\n")), "c39999\n".repeat(40_000)),
             many(&|n| format!("`scripts/f{n}.py` ")),
+            "`scripts/a.py` ".repeat(200_000),
+            "Create `scripts/a.py` ".repeat(200_000),
         ];
         for body in bodies {
             let limit = TimeLimit::start(std::time::Duration::from_secs(20));
