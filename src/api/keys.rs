@@ -84,8 +84,15 @@ impl KeyRing {
             let message = format!("cannot read keys file `{}`: {reason}", path.display());
             Error::new(Code::InvalidConfiguration, message)
         })?;
-        let file: KeyFile =
-            serde_saphyr::from_str(&text).map_err(|error| wrong(skills_skill::yaml_message(&error)))?;
+        let file: KeyFile = serde_saphyr::from_str(&text).map_err(|error| {
+            let message = skills_skill::yaml_message(&error);
+            let Some(at) = error.location() else { return wrong(message) };
+            let (line, column) = (at.line(), at.column());
+            // The position is in front, as in errors of other settings files.
+            let message = message.replacen(&format!(" at line {line}, column {column}"), "", 1);
+            let message = format!("{}:{line}:{column}: {message}", path.display());
+            Error::new(Code::InvalidConfiguration, message)
+        })?;
         file.keys.into_iter().try_for_each(|key| self.keep(key)).map_err(wrong)
     }
 
@@ -233,7 +240,11 @@ mod tests {
             message_of("keys:\n  - {name: a, hash: \"sha256:zz:00\", scopes: [read]}\n")
                 .contains("sha256:SALT")
         );
-        assert!(message_of("keys:\n  - {name: a, hash: x, scopes: [write]}\n").contains("line 2"));
+        let place = path.display();
+        assert_eq!(message_of("x: 1\n"), format!("{place}:1:1: unknown key `x`; expected `keys`"));
+        let scope = message_of("keys:\n  - {name: a, hash: x, scopes: [write]}\n");
+        let value = ": unknown value `write`; expected one of `read`, ";
+        assert!(scope.starts_with(&format!("{place}:2:")) && scope.contains(value), "{scope}");
         std::fs::write(&path, "keys: []\n").unwrap();
         let mut ring = KeyRing::default();
         ring.read(&path).unwrap();

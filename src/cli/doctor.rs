@@ -9,10 +9,13 @@ use super::args::Global;
 use super::context::connect;
 use super::dialog::{capitalized, clean, sentences};
 use super::failure::{Exit, Failure};
-use super::output::{TerminalCaps, TextStyle, cells, fit, stdout_caps, wrap};
+use super::output::{TerminalCaps, TextStyle, cells, counted, fit, stdout_caps, wrap};
 use super::runs::invocation;
 use skills_api::{Check, CoreParts, Health};
 use skills_skill::safe_text;
+
+/// The subject of the check of the settings files.
+const CONFIGURATION: &str = "configuration";
 
 #[derive(Serialize)]
 struct Report<'a> {
@@ -23,6 +26,11 @@ pub async fn run(cx: &mut Context) -> Result<Exit, Failure> {
     let config = cx.config()?;
     let client = cx.open_local(CoreParts::Index).await?;
     let mut checks = client.checkup().await?;
+    if let Some(problem) = configuration(&(cx.adapters.settings_problems)(&config))
+        && let Some(check) = checks.iter_mut().find(|check| check.subject == CONFIGURATION)
+    {
+        *check = problem;
+    }
     if !config.watch {
         let found = "folders are not watched for changes (--no-watch, `watch` or SKILLS_WATCH)";
         checks.push(Check::good("watching", found));
@@ -55,6 +63,16 @@ pub async fn run(cx: &mut Context) -> Result<Exit, Failure> {
     )?;
     let worst = checks.iter().map(|check| check.health).max();
     Ok(if worst == Some(Health::Problem) { Exit::ChecksFailed } else { Exit::Success })
+}
+
+/// Returns the check of settings that are valid YAML but not usable; `None` if all are.
+fn configuration(mistakes: &[String]) -> Option<Check> {
+    let first = mistakes.first()?;
+    let found = match mistakes.len() - 1 {
+        0 => first.clone(),
+        more => format!("{first} (and {})", counted(more, "more error")),
+    };
+    Some(Check::problem(CONFIGURATION, found, "correct the setting; `skills config check` lists all errors"))
 }
 
 /// Returns the value of `COLORTERM`.

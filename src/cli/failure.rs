@@ -129,7 +129,7 @@ fn next_step(error: &Error, is_remote: bool) -> &'static str {
     // The options select what a local core uses.
     let is_of_store = error.code == Code::StoreUnavailable && error.message.contains("another store");
     if is_of_store && !is_remote {
-        return "; `--store` selects the store";
+        return " (--store)";
     }
     if error.is_of_shipped_skill() && !is_remote {
         return " (`skills --demo` uses only them; `--demo --store sqlite:FILE` keeps their runs)";
@@ -267,7 +267,7 @@ mod tests {
             };
             error.message
         };
-        assert_eq!(message(&[]), "cannot open x: use another store; `--store` selects the store");
+        assert_eq!(message(&[]), "cannot open x: use another store (--store)");
         assert_eq!(message(&["--connect", "http://gate:1"]), error.message);
     }
 

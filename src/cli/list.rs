@@ -403,7 +403,7 @@ fn state_text(state: &ClientViewState) -> String {
         ClientViewState::Shadowed(by) => format!("shadowed by {}", path_text(by)),
         ClientViewState::Dropped(why) => format!("dropped: {why}"),
         ClientViewState::Unknown(why) => format!("unknown: {why}"),
-        ClientViewState::NotRead(why) => format!("cannot be read: {why}"),
+        ClientViewState::NotRead(why) => format!("not read: {why}"),
         ClientViewState::ForPeople(message) => format!("user-only: {message}"),
         ClientViewState::TurnedOff(message) => format!("turned off: {message}"),
         ClientViewState::Either(others) => {

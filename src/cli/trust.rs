@@ -124,9 +124,12 @@ fn confirmed(
         format!(" and {} not shown (--json lists all)", counted(hidden, "line"))
     };
     if cx.out.json || !io::stdin().is_terminal() {
+        let (what, its) = match requested.len() {
+            1 => ("the folder executes".to_owned(), "its"),
+            several => (format!("the {several} folders execute"), "their"),
+        };
         let message = format!(
-            "the current content of {} would be trusted; review what it executes{hidden}, then pass --yes",
-            counted(requested.len(), "folder")
+            "confirmation required: review what {what}{hidden}, then pass --yes to trust {its} current content"
         );
         let reason = Some(json!({ "subjects": subjects }));
         return Err(Error { reason, ..Error::new(Code::ConfirmationRequired, message) }.into());

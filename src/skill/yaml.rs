@@ -121,15 +121,29 @@ pub(super) fn parse(text: &str) -> Result<Node, YamlError> {
 
 /// Formats an error of the YAML parser as part of a message, without its prefix `error: ` and its excerpt of the text.
 pub fn yaml_message(error: &serde_saphyr::Error) -> String {
-    const WORDS: [(&str, &str); 4] = [
+    const WORDS: [(&str, &str); 5] = [
         ("unknown field", "unknown key"),
+        ("unknown variant", "unknown value"),
         ("expected sequence start", "expected a list"),
         ("expected mapping start", "expected a map"),
         ("expected string scalar", "expected a string"),
     ];
     let text = limit_message(error).unwrap_or_else(|| error.without_snippet().to_string());
     let text = text.strip_prefix("error: ").unwrap_or(&text).to_owned();
-    WORDS.iter().fold(text, |text, (theirs, ours)| text.replace(theirs, ours))
+    WORDS.iter().fold(quote_allowed(text), |text, (theirs, ours)| text.replace(theirs, ours))
+}
+
+/// Quotes the names that are allowed in place of an unknown one; the parser appends `, expected one of a, b at line 1,
+/// column 1`, also if there is only one.
+fn quote_allowed(text: String) -> String {
+    let Some((found, allowed)) = text.rsplit_once(", expected one of ") else { return text };
+    let (names, position) = match allowed.split_once(" at line ") {
+        Some((names, position)) => (names, format!(" at line {position}")),
+        None => (allowed, String::new()),
+    };
+    let expected = if names.contains(", ") { "expected one of" } else { "expected" };
+    let names: Vec<String> = names.split(", ").map(|name| format!("`{name}`")).collect();
+    format!("{found}{position}; {expected} {}", names.join(", "))
 }
 
 /// Describes a limit of the parser that was exceeded; the parser's own message has the names of its types.

@@ -647,9 +647,9 @@ mod tests {
                 _ => String::new(),
             }
         };
-        let cut = "One does not show all of its description.";
+        let cut = "One does not show all of the skill's description.";
         assert_eq!(answer(CheckKind::Description, None, None), cut);
-        let other = "One shows other text instead of its description.";
+        let other = "One shows other text instead of the skill's description.";
         assert_eq!(answer(CheckKind::Description, Some("a tab"), None), other);
         let not_selected = "The skill is not selected for this request, and One does not offer it.";
         assert_eq!(answer(CheckKind::Parse, None, Some("read tables")), not_selected);

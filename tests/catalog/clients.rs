@@ -1029,7 +1029,7 @@ async fn assumptions_are_not_reported_as_facts() {
     let report = why(&far, &WhyRequest { skill_id: "deep".to_owned(), ..WhyRequest::default() }).await;
     let report = report.unwrap();
     let answer = report.answer();
-    let start = "No client searches this folder. If one did, Claude Code";
+    let start = "No client searches this folder. If all did, Claude Code";
     assert!(answer.starts_with(start) && answer.contains("would not offer the skill"), "{answer}");
     let of = |id: &str| report.clients.iter().find(|client| client.client == id).unwrap();
     for id in ["claude-code", "codex"] {

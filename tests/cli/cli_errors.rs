@@ -194,6 +194,24 @@ fn config_check_reports_settings_that_fail_only_when_they_are_used() {
 }
 
 #[test]
+fn doctor_reports_a_setting_that_config_check_rejects() {
+    let home = Home::with_skills();
+    let of_settings = |text: &str| {
+        let file = home.config(text).display().to_string();
+        let report = home.run_bare(&["doctor", "--json"]).json();
+        let checks = report["checks"].as_array().unwrap();
+        (file, checks.iter().find(|check| check["subject"] == "configuration").unwrap().clone())
+    };
+    let (file, check) = of_settings("theme: nope\n");
+    let found = check["found"].as_str().unwrap();
+    assert_eq!(check["health"], "problem", "{check}");
+    assert!(found.starts_with(&format!("{file}:1:8: ")) && found.contains("`nope`"), "{check}");
+    let (file, check) = of_settings("theme: dark\n");
+    assert_eq!(check["health"], "good", "{check}");
+    assert_eq!(check["found"].as_str(), Some(file.as_str()));
+}
+
+#[test]
 fn config_check_reports_errors_of_all_kinds_at_once() {
     let home = Home::with_skills();
     home.config(

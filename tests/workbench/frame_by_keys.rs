@@ -258,7 +258,7 @@ fn a_key_without_an_action_shows_a_hint() {
     let mut harness = workbench(120, 36);
     harness.press("w");
     assert!(
-        harness.screen().contains("w is not available in Browse; ? lists the keys"),
+        harness.screen().contains("w is not available in this panel; ? lists the keys"),
         "{}",
         harness.screen()
     );
@@ -270,7 +270,7 @@ fn a_key_without_an_action_shows_a_hint() {
     harness.pass(Duration::from_secs(10));
     assert!(!harness.screen().contains("is not available"));
     harness.press("w");
-    assert!(harness.screen().contains("is not available in Browse"), "{}", harness.screen());
+    assert!(harness.screen().contains("is not available in this panel"), "{}", harness.screen());
     harness.press("2");
     assert!(!harness.screen().contains("is not available"), "it concerns the pane that is left");
     harness.type_text("w");

@@ -433,6 +433,30 @@ fn the_cursor_stays_on_its_run_while_the_list_changes() {
 }
 
 #[test]
+fn a_hint_is_about_the_panel_without_the_key() {
+    let client = core(every_state());
+    let mut harness = opened(&client, 120, 36);
+    harness.press("tab n").wait_for("n is not available in this panel");
+}
+
+#[test]
+fn launch_dialog_states_nothing_about_an_invalid_contract() {
+    let client = core(vec![detail(&id(7), "flaky-upload", RunState::Failed)]);
+    let opened_for = |steps: &str| {
+        let source = format!("id: invoice-intake\nversion: 1.0.0\nsteps:{steps}\n");
+        client.runs.add_contract(contract_view("invoice-intake", &source));
+        let mut harness = opened(&client, 100, 30);
+        let picked = Message::Picked(PickerKind::Launchable, "invoice-intake".to_owned());
+        harness.deliver(AppEvent::All(picked)).wait_for("Launch a run");
+        harness
+    };
+    let valid = opened_for("\n  - {id: count, uses: text.count}");
+    has(&valid, &["1.0.0 · 1 step", "This skill has no inputs."]);
+    let invalid = opened_for(" []").screen();
+    assert!(!invalid.contains("no inputs") && !invalid.contains("0 steps"), "{invalid}");
+}
+
+#[test]
 fn open_launch_dialog_follows_trust_and_edits() {
     let client = core(vec![detail(&id(7), "flaky-upload", RunState::Failed)]);
     let ready = contract_view("invoice-intake", INVOICE);

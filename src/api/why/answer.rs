@@ -81,7 +81,11 @@ impl<'r> AnswerText<'r> {
             return "The skill is not in the catalog.".to_owned();
         }
         if self.is_assumed {
-            let who = if self.is_about_all { "one" } else { number(&self.all, "it", "they") };
+            let who = match (self.is_about_all, offers.is_empty()) {
+                (true, true) => "one",
+                (true, false) => "all",
+                (false, _) => number(&self.all, "it", "they"),
+            };
             let they = if self.is_about_all { "it" } else { who };
             let then = if offers.is_empty() { format!("{they} would offer the skill") } else { offers };
             return format!("{}. If {who} did, {then}.", self.not_searched());
@@ -100,7 +104,8 @@ impl<'r> AnswerText<'r> {
     fn not_offered(&self) -> String {
         let Self { report, all, hidden, is_about_all, is_assumed } = self;
         let is_start = report.intent.is_none();
-        let it = if is_start { "the skill" } else { "it" };
+        // In a sentence about a client, "its" would be that client's.
+        let (it, its) = if is_start { ("the skill", "the skill's") } else { ("it", "its") };
         let mut parts = Vec::new();
         if *is_about_all && !hidden.is_empty() && hidden.len() == all.len() {
             parts.push(if *is_assumed {
@@ -115,20 +120,20 @@ impl<'r> AnswerText<'r> {
         let other = names_of(report, |client| !client.is_hidden() && client.shows_other_text());
         if !other.is_empty() {
             let shows = self.with_verb(&other, "shows", "show", "would show");
-            parts.push(format!("{shows} other text instead of its description"));
+            parts.push(format!("{shows} other text instead of {its} description"));
         }
         let is_cut = |client: &ClientChecks| !client.is_hidden() && !client.shows_other_text();
         let has_none =
             |client: &ClientChecks| client.description.as_ref().is_some_and(|text| text.shown.is_empty());
         if parts.is_empty() {
-            for (is_omitted, what) in [(true, "its description"), (false, "all of its description")] {
+            for (is_omitted, part) in [(true, ""), (false, "all of ")] {
                 let cut = names_of(report, |client| {
                     let is_failed = client.checks.iter().any(WhyCheck::is_failed);
                     is_cut(client) && is_failed && has_none(client) == is_omitted
                 });
                 if !cut.is_empty() {
                     let shows = self.with_verb(&cut, "does not show", "do not show", "would not show");
-                    parts.push(format!("{shows} {what}"));
+                    parts.push(format!("{shows} {part}{its} description"));
                 }
             }
         }

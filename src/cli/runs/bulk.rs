@@ -206,7 +206,7 @@ fn confirm(command: &str, runs: usize, means: &str) -> Result<(), Failure> {
     let word = format!("{command} {runs}");
     let question = format!("Type `{word}` to confirm, or press Enter to abort:");
     if reporter::ask(&question, &format!("to confirm, run: {means}"))? != word {
-        return Err(Error::new(Code::ConfirmationRequired, "nothing was sent").into());
+        return Err(Error::new(Code::ConfirmationRequired, "not confirmed; no runs were changed").into());
     }
     Ok(())
 }

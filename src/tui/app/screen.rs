@@ -139,7 +139,8 @@ impl ScreenState {
         }
     }
 
-    /// Notes that a key has no action here, and which key lists the available ones.
+    /// Notes that a key has no action in the focused panel, and which key lists the available ones. Another panel of the
+    /// pane may have one.
     pub fn hint(&mut self, key: KeyEvent, now: Instant) {
         let is_typed = !matches!(
             key.code,
@@ -155,10 +156,9 @@ impl ScreenState {
         }
         let glyphs = self.appearance.glyphs;
         let name = key_name(Keymap::combination(key), glyphs);
-        let pane = self.panes.active_name();
         let help = self.here(|here| here.keymap.key_for(Action::Help, here.contexts, here.in_text));
         let help = help.map(|key| format!("; {} lists the keys", key_name(key, glyphs)));
-        self.notices.hint(format!("{name} is not available in {pane}{}", help.unwrap_or_default()), now);
+        self.notices.hint(format!("{name} is not available in this panel{}", help.unwrap_or_default()), now);
     }
 
     /// Sets the theme until the chooser closes.

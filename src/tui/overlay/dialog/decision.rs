@@ -348,7 +348,7 @@ fn caption(
         } else if gates.in_the_way().is_some() {
             [
                 format!("{deny} denies{denied}, {copy} copies inputs; other letters start the notes.").into(),
-                format!("{deny} denies{denied}, {copy} copies, others add notes.").into(),
+                format!("{deny} denies{denied}, {copy} copies; typing adds notes.").into(),
             ]
         } else {
             [
@@ -357,7 +357,7 @@ fn caption(
                      notes."
                 )
                 .into(),
-                format!("{approve} approves{approved}, {deny} denies{denied}, {copy} copies, others add notes.")
+                format!("{approve} approves{approved}, {deny} denies{denied}, {copy} copies; typing adds notes.")
                     .into(),
             ]
         }

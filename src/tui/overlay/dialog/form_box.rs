@@ -32,6 +32,8 @@ pub(super) struct Surroundings<'a> {
     /// A message, and whether it is a problem.
     pub message: Option<(String, bool)>,
     pub buttons: &'a [Button],
+    /// The text in place of a form without fields.
+    pub no_fields: &'a str,
     /// Whether the form keeps its rows when it needs fewer.
     pub keeps_rows: bool,
 }
@@ -162,7 +164,7 @@ impl FormBox {
         }
         let mut cursor = None;
         if self.form.is_empty() {
-            painter.put(inside.x, y, "it has no inputs", Role::Muted, inside.width);
+            painter.put(inside.x, y, around.no_fields, Role::Muted, inside.width);
         } else {
             let area = Rect { y, height: rows, ..inside };
             cursor = parts::form(&mut self.form, area, look, painter, now);

@@ -17,6 +17,7 @@ use crate::run_requests::{RunRequest, RunResponse};
 use crate::theme::Role;
 use crate::widgets::{Painter, RichLine, Scroll, Seg, counted, shown, wrap_to};
 use skills_api::{ConnectionState, ContractStep, ContractView, Event, LaunchRequest};
+use skills_skill::Severity;
 
 /// Message if the connection is lost after the launch was sent.
 const LOST: &str = "The connection was lost before the response arrived. The launch is retried for up to \
@@ -120,6 +121,11 @@ impl LaunchDialog {
         }
     }
 
+    /// Returns whether the contract has errors, so that its version, steps and inputs may be incomplete.
+    fn has_errors(&self) -> bool {
+        self.view.contract.findings.iter().any(|finding| finding.severity == Severity::Error)
+    }
+
     /// Returns a message about the launch, and whether it is a problem.
     fn status_line(&self) -> Option<(String, bool)> {
         let message = self.view.blocked.clone().or_else(|| self.message.clone());
@@ -152,18 +158,13 @@ impl LaunchDialog {
     /// approvals, and of rows of each text.
     fn head(&self, width: u16, (steps, rows): (usize, usize), painter: &Painter<'_>) -> Vec<RichLine> {
         let contract = &self.view.contract;
-        let mut out = vec![RichLine::from_segs(vec![
-            Seg::new(shown(self.view.skill_id.as_str()), Role::Strong),
-            Seg::new(
-                format!(
-                    "  {} {} {}",
-                    shown(&contract.version),
-                    painter.glyphs.dot,
-                    counted(self.view.steps.len(), "step")
-                ),
-                Role::Muted,
-            ),
-        ])];
+        let mut title = vec![Seg::new(shown(self.view.skill_id.as_str()), Role::Strong)];
+        if !self.has_errors() {
+            let steps = counted(self.view.steps.len(), "step");
+            let text = format!("  {} {} {steps}", shown(&contract.version), painter.glyphs.dot);
+            title.push(Seg::new(text, Role::Muted));
+        }
+        let mut out = vec![RichLine::from_segs(title)];
         let mut row = |label: &str, text: &str, role: Role| {
             let segs = [Seg::new(shown(text), role)];
             let lines = wrap_to(&segs, width.saturating_sub(LABEL), rows, painter.glyphs.ellipsis);
@@ -329,6 +330,8 @@ impl Overlay for LaunchDialog {
             head,
             message: self.status_line().map(|(message, bad)| (shown(&message), bad)),
             buttons: &self.buttons(),
+            // A contract with errors may have inputs that could not be parsed.
+            no_fields: if self.has_errors() { "" } else { "This skill has no inputs." },
             keeps_rows: true,
         };
         self.fields.draw(area, painter, now, &around)

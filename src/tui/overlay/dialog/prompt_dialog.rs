@@ -279,6 +279,7 @@ impl Overlay for PromptDialog {
                 .as_ref()
                 .map(|message| (shown(&painter.with_keys(message, &contexts)), true)),
             buttons: &self.buttons(),
+            no_fields: "",
             keeps_rows: false,
         };
         self.fields.draw(area, painter, now, &around)

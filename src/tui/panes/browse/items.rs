@@ -177,7 +177,7 @@ fn why_unseen(state: &ClientViewState, client: &str) -> Option<String> {
             let defect = why.strip_prefix(&format!("{client} drops a skill with ")).unwrap_or(why);
             Some(format!("dropped: {}", shown(defect)))
         }
-        ClientViewState::NotRead(why) => Some(format!("unreadable: {}", shown(why))),
+        ClientViewState::NotRead(why) => Some(format!("not read: {}", shown(why))),
         ClientViewState::ForPeople(message) => Some(format!("user-only: {}", shown(message))),
         ClientViewState::TurnedOff(message) => Some(format!("turned off: {}", shown(message))),
         ClientViewState::Waiting(until) => Some(format!("not loaded yet: {}", shown(until))),
@@ -196,7 +196,7 @@ pub fn reason(state: &ClientViewState) -> Option<String> {
         }
         ClientViewState::Dropped(why) => Some(format!("dropped: {}", shown(why))),
         ClientViewState::Unknown(why) => Some(format!("unknown: {}", shown(why))),
-        ClientViewState::NotRead(why) => Some(format!("unreadable: {}", shown(why))),
+        ClientViewState::NotRead(why) => Some(format!("not read: {}", shown(why))),
         ClientViewState::ForPeople(message) => {
             Some(format!("user-only: {} hides it from this client's model", shown(message)))
         }
@@ -232,5 +232,14 @@ mod tests {
             let state = ClientViewState::Dropped(why.to_owned());
             assert_eq!(why_unseen(&state, "goose").as_deref(), Some(row));
         }
+    }
+
+    #[test]
+    fn a_file_that_a_client_skips_is_not_called_unreadable() {
+        let why = "in a hidden folder, which Gemini CLI skips";
+        let state = ClientViewState::NotRead(why.to_owned());
+        let row = format!("not read: {why}");
+        assert_eq!(why_unseen(&state, "Gemini CLI").as_deref(), Some(row.as_str()));
+        assert_eq!(reason(&state).as_deref(), Some(row.as_str()));
     }
 }

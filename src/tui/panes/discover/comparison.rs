@@ -15,6 +15,8 @@ const STOP_WORDS: &str = "stop words";
 pub struct Difference {
     /// The word, pair, or `rules`.
     pub label: String,
+    /// Whether the label is a word of the request.
+    pub is_word: bool,
     /// The difference to the other hit; negative if that has more.
     pub value: f64,
     pub reason: Reason,
@@ -71,11 +73,11 @@ pub fn compare<'a>(selected: &Hit, other: &'a Hit, words: &[QueryWord], max: usi
     fn of<'r>(row: &'r WordRow, words: &[QueryWord]) -> &'r str {
         if is_stop_word(row, words) { STOP_WORDS } else { &row.label }
     }
-    let mut labels: Vec<&str> = Vec::new();
+    let mut labels: Vec<(&str, bool)> = Vec::new();
     for row in selected.breakdown.rows.iter().chain(&other.breakdown.rows) {
         let label = of(row, words);
-        if !labels.contains(&label) {
-            labels.push(label);
+        if !labels.iter().any(|(known, _)| *known == label) {
+            labels.push((label, row.query_word.is_some() && label != STOP_WORDS));
         }
     }
     let sums = |hit: &Hit, label: &str| {
@@ -88,11 +90,12 @@ pub fn compare<'a>(selected: &Hit, other: &'a Hit, words: &[QueryWord], max: usi
         out
     };
     let mut rows: Vec<Difference> = Vec::new();
-    for label in labels {
+    for (label, is_word) in labels {
         let (ours, theirs) = (sums(selected, label), sums(other, label));
         let value = ours.iter().sum::<f64>() - theirs.iter().sum::<f64>();
         if value.abs() >= 0.005 {
-            rows.push(Difference { label: shown(label), value, reason: reason(label, &ours, &theirs) });
+            let reason = reason(label, &ours, &theirs);
+            rows.push(Difference { label: shown(label), is_word, value, reason });
         }
     }
     rows.sort_by(|a, b| b.value.abs().total_cmp(&a.value.abs()));
@@ -107,7 +110,7 @@ pub fn compare<'a>(selected: &Hit, other: &'a Hit, words: &[QueryWord], max: usi
     if !rest.is_empty() {
         let value = rest.iter().map(|r| r.value).sum();
         let label = format!("{} more", rest.len());
-        rows.push(Difference { label, value, reason: Reason::default() });
+        rows.push(Difference { label, is_word: false, value, reason: Reason::default() });
     }
     Comparison { other, lead, rows }
 }

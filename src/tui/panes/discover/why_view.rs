@@ -5,7 +5,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::ask::PendingRequests;
-use super::comparison::{Comparison, LEVEL, compare, nearest};
+use super::comparison::{Comparison, Difference, LEVEL, compare, nearest};
 use super::measurements::Measurements;
 use super::result_list::ResultList;
 use super::results_view::description_marks;
@@ -458,26 +458,30 @@ pub(crate) fn draw_differences(
     comparison.rows.len() as u16
 }
 
-/// Draws the lead in one line, for small screens: `ahead of xlsx by +1.22: pdf, table`.
+/// Draws the lead in one line, for small screens: `ahead of xlsx by 1.22: “pdf”, “table”`.
 fn draw_lead_line(comparison: &Comparison<'_>, column: Rect, y: u16, painter: &mut Painter<'_>) -> u16 {
     let ahead = comparison.lead >= 0.0;
     let mut rows: Vec<_> = comparison.rows.iter().filter(|r| (r.value > 0.0) == ahead).collect();
     rows.sort_by(|a, b| b.value.abs().total_cmp(&a.value.abs()));
     let mut line = lead_words(comparison, column.width, painter);
-    push_labels(&mut line, rows.iter().take(4).map(|row| row.label.as_str()), column.width);
+    push_labels(&mut line, rows.into_iter().take(4), column.width);
     painter.line(column.x, y, &line, column.width);
     1
 }
 
-/// Adds `: pdf, table` to a line of `width` cells, without the labels that do not fit.
-fn push_labels<'a>(line: &mut RichLine, labels: impl Iterator<Item = &'a str>, width: u16) {
+/// Adds `: “pdf”, “table”` to a line of `width` cells, up to the first label that does not fit: those that follow matter
+/// less.
+fn push_labels<'a>(line: &mut RichLine, rows: impl Iterator<Item = &'a Difference>, width: u16) {
     let mut separator = ':';
-    for label in labels {
-        let text = format!("{separator} {label}");
-        if line.width() + usize::from(cells(&text)) <= usize::from(width) {
-            line.segs.push(Seg::new(text, Role::Muted));
-            separator = ',';
+    for row in rows {
+        let label = &row.label;
+        let text =
+            if row.is_word { format!("{separator} “{label}”") } else { format!("{separator} {label}") };
+        if line.width() + usize::from(cells(&text)) > usize::from(width) {
+            return;
         }
+        line.segs.push(Seg::new(text, Role::Muted));
+        separator = ',';
     }
 }
 
@@ -508,12 +512,24 @@ fn draw_notices(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::panes::discover::comparison::Reason;
 
     #[test]
-    fn first_label_that_fits_has_the_colon() {
-        let mut line = RichLine::from_segs(vec![Seg::new("ahead of csv by 0.06", Role::Muted)]);
-        push_labels(&mut line, ["general wording", "34", "table"].into_iter(), 32);
-        let text: String = line.segs.iter().map(|seg| seg.text.as_str()).collect();
-        assert_eq!(text, "ahead of csv by 0.06: 34, table");
+    fn labels_end_at_the_first_that_does_not_fit() {
+        let rows = [("check", true), ("rules", false), ("gate+release", false), ("0", true)];
+        let rows = rows.map(|(label, is_word)| Difference {
+            label: label.to_owned(),
+            is_word,
+            value: 0.1,
+            reason: Reason::default(),
+        });
+        let text = |width| {
+            let mut line = RichLine::from_segs(vec![Seg::new("ahead of csv by 0.06", Role::Muted)]);
+            push_labels(&mut line, rows.iter(), width);
+            line.segs.iter().map(|seg| seg.text.as_str()).collect::<String>()
+        };
+        assert_eq!(text(28), "ahead of csv by 0.06");
+        assert_eq!(text(45), "ahead of csv by 0.06: “check”, rules");
+        assert_eq!(text(60), "ahead of csv by 0.06: “check”, rules, gate+release, “0”");
     }
 }

@@ -71,10 +71,10 @@ fn draw_empty(error: Option<&Error>, is_read: bool, area: Rect, buf: &mut Buffer
     if is_read && error.is_none() {
         // With --demo, every skill is a shipped one.
         let is_demo = cx.commands.is_demo();
-        let command = if is_demo { "skills propose" } else { "the command below" };
+        let command = if is_demo { "the command `skills propose`" } else { "the command below" };
         let how = format!(
             "A proposal is a change to a skill that waits for approval. Agents create proposals with the MCP tool \
-            propose_skill_update, people with {command}; drafts (w in Browse) of skills whose file you cannot write \
+            `propose_skill_update`, users with {command}. Drafts (w in Browse) of files that you cannot write also \
             become proposals. Shipped skills cannot be changed."
         );
         paragraphs.push(wrapped(how, Role::Muted));

@@ -64,8 +64,8 @@ fn counts(made: BudgetResult, not_listed: &[HiddenSkills]) -> Vec<(usize, String
         (made.name_only, "name only", "budget or settings"),
         (made.shortened, "truncated", "over budget"),
         (made.beyond, "over budget", "truncation not published"),
-        (made.other_text, "other text", "shown instead"),
-        (made.unknown, "unknown", "if and how listed"),
+        (made.other_text, "with other text", "no description found"),
+        (made.unknown, "unknown", "may not be listed"),
     ];
     let bound = bound.into_iter().map(|(many, what, why)| (many, what, why.to_owned()));
     let unseen = not_listed.iter().map(|group| (group.skills, "not listed", group.why.clone()));

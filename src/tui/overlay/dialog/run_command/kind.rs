@@ -55,8 +55,8 @@ impl RunCommandKind {
             ),
             Self::Cancel => "External side effects remain. A canceled run cannot be resumed.".to_owned(),
             Self::Replay => {
-                "Creates a run: steps up to the checkpoint are copied, the others are executed. External side \
-                    effects of steps that already ran are repeated."
+                "Creates a run: steps up to the checkpoint are copied, the others are executed. Steps after the \
+                    checkpoint that already ran repeat their external side effects."
                     .to_owned()
             }
             Self::Fork => {
