@@ -56,9 +56,10 @@ fn git_error(what: &str, why: &dyn std::fmt::Display) -> Error {
 }
 
 /// Settings that take precedence over those of a repository, which may name programs to execute.
-const SETTINGS: [&str; 9] = [
+const SETTINGS: [&str; 10] = [
     "core.fsmonitor=false",
     "core.quotePath=false",
+    "i18n.logOutputEncoding=UTF-8",
     "core.hooksPath=/dev/null",
     "core.sshCommand=false",
     "core.pager=cat",

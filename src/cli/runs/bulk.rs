@@ -231,7 +231,7 @@ fn choose(
             return Ok(());
         }
         let Some(notice) = chosen.leave_out(&answer) else {
-            return Err(Error::new(Code::ConfirmationRequired, "nothing was sent").into());
+            return Err(Error::new(Code::ConfirmationRequired, "not confirmed; no runs were changed").into());
         };
         reporter.print_line(&notice);
     }

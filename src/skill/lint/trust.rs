@@ -210,9 +210,11 @@ fn groups(source: &str) -> BTreeMap<Hidden, Group> {
         let (before, after) = (slice(source, ..at), slice(source, at + c.len_utf8()..));
         let kind = hidden(c, before, after);
         let before = before.chars().next_back();
-        // Tags after a black flag are part of an emoji (the flags of England, Scotland, Wales).
-        if matches!(c, '\u{e0020}'..='\u{e007f}') && (before == Some('\u{1f3f4}') || flag_until == at) {
-            flag_until = at + c.len_utf8();
+        if before == Some('\u{1f3f4}') {
+            let tags = FLAG_TAGS.iter().find(|tags| slice(source, at..).starts_with(**tags));
+            flag_until = at + tags.map_or(0, |tags| tags.len());
+        }
+        if at < flag_until {
             continue;
         }
         let is_accepted = |kind: &Hidden| {
@@ -231,6 +233,13 @@ fn groups(source: &str) -> BTreeMap<Hidden, Group> {
     }
     groups
 }
+
+/// What follows a black flag in the emoji with tag characters: the flags of England, Scotland and Wales.
+const FLAG_TAGS: [&str; 3] = [
+    "\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}",
+    "\u{e0067}\u{e0062}\u{e0073}\u{e0063}\u{e0074}\u{e007f}",
+    "\u{e0067}\u{e0062}\u{e0077}\u{e006c}\u{e0073}\u{e007f}",
+];
 
 /// Returns the ASCII text that tag characters encode, up to a maximum length.
 fn decoded(characters: &str) -> String {
@@ -998,6 +1007,23 @@ mod tests {
         let found = other_files(&folder, Path::new("SKILL.md"));
         let files: Vec<_> = found.iter().map(|finding| finding.file.to_str().unwrap()).collect();
         assert_eq!(files, ["d.md", "d.md", "d.txt", "e"]);
+    }
+
+    #[test]
+    fn only_flags_contain_tag_characters() {
+        let tags = |text: &str| -> String {
+            text.bytes().map(|byte| char::from_u32(0xe0000 + u32::from(byte)).unwrap()).collect()
+        };
+        for flag in ["gbeng\u{7f}", "gbsct\u{7f}", "gbwls\u{7f}"] {
+            let text = format!("x \u{1f3f4}{} x", tags(flag));
+            assert!(groups(&text).is_empty(), "{flag}");
+            let longer = format!("\u{1f3f4}{}", tags(&format!("{flag}a")));
+            assert_eq!(groups(&longer)[&Hidden::Tag].count, 1, "{flag}");
+        }
+        for other in ["gbeng", "load this skill\u{7f}", "gbxxx\u{7f}"] {
+            let text = format!("\u{1f3f4}{}", tags(other));
+            assert_eq!(groups(&text)[&Hidden::Tag].count, other.len(), "{other}");
+        }
     }
 
     #[test]
