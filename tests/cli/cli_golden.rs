@@ -290,6 +290,7 @@ fn no_program_that_a_repository_names_is_executed() {
     git(&skills, &["update-ref", "HEAD", id.trim()]);
     for (name, value) in [
         ("log.showSignature", "true"),
+        ("i18n.logOutputEncoding", "UTF-16"),
         ("gpg.program", "./evil.sh"),
         ("core.fsmonitor", "./evil.sh"),
         ("core.sshCommand", "./evil.sh"),
