@@ -1,5 +1,6 @@
 //! A single-line text field: readline keys, undo, paste, wide characters, and horizontal scrolling.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -13,6 +14,7 @@ use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::Painter;
 use crate::widgets::text_width::TextWidth as _;
+use skills_skill::safe_text;
 
 /// The sign in the first cell when text is hidden before it.
 const HIDDEN: &str = "<";
@@ -176,7 +178,7 @@ impl Field {
             }
             let over = spans.iter().filter(|(range, _)| range.contains(&byte));
             let style = over.fold(style, |style, (_, over)| style.patch(*over));
-            buf.set_string(area.x + start - self.left, area.y, grapheme, style);
+            buf.set_string(area.x + start - self.left, area.y, drawn(grapheme), style);
         }
         Some(Position::new(area.x + cursor - self.left, area.y))
     }
@@ -230,9 +232,14 @@ impl Field {
     }
 }
 
+/// Returns a grapheme as it is drawn: an invisible character by its code.
+fn drawn(grapheme: &str) -> Cow<'_, str> {
+    if grapheme.is_ascii() { Cow::Borrowed(grapheme) } else { safe_text::line(grapheme) }
+}
+
 /// Returns the cells a grapheme occupies; control characters are not drawn and occupy none.
 fn cells(grapheme: &str) -> u16 {
-    if grapheme.contains(char::is_control) { 0 } else { u16::try_from(grapheme.width()).unwrap_or(0) }
+    if grapheme.contains(char::is_control) { 0 } else { u16::try_from(drawn(grapheme).width()).unwrap_or(0) }
 }
 
 fn width(text: &str) -> u16 {
@@ -301,6 +308,16 @@ mod tests {
         let mut field = typed("> ");
         assert!(field.paste("two\r\nlines\tand \x1b[31mred\n"));
         assert_eq!(field.text(), "> two lines and [31mred");
+    }
+
+    #[test]
+    fn invisible_characters_are_drawn_by_their_codes() {
+        let mut field = Field::new();
+        field.set("a\u{202e}b\u{e0041}");
+        let (text, cursor) = row(&mut field, 40);
+        assert_eq!(text.trim_end(), "a⟨U+202E⟩b⟨U+E0041⟩");
+        assert_eq!(cursor, Some(Position::new(19, 0)));
+        assert_eq!(field.text(), "a\u{202e}b\u{e0041}");
     }
 
     #[test]
