@@ -3,9 +3,10 @@
 //!
 //! Records are ordered by root, inside a root by depth (a copy for a client or a language is deeper than its
 //! original), then by path. The first record with an id wins it. A real file counts once, at its first path; its other
-//! paths are aliases. A main file that is a link to a file in another folder counts only if that file has no other path:
-//! it never changes the path under which its target is listed. A link in a repository to one of the user's own skills
-//! changes neither its id nor its root.
+//! paths are aliases. A main file that is a link to a main file outside of its folder is always an alias: it never changes
+//! the path under which its target is listed, in whatever roots the two are. A link to a main file below its own folder is
+//! an equal path of that file. Links to any other file are separate bundles, since their folders differ. A link in a
+//! repository to the folder of one of the user's own skills changes neither its id nor its root.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -37,17 +38,23 @@ pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalog {
     let mut records: Vec<_> = records.collect();
     records.sort_by_cached_key(|(_, ((root, location), _))| (*root, depth(location)));
     // Compared by bytes: a real path has one form, and comparing components would dominate the time of this function.
-    let mut places: HashMap<&OsStr, Place<'_>> = HashMap::new();
-    for (place, ((root, location), record)) in records.iter().copied() {
-        let rank = (tree.roots[*root].spec.project.is_some(), record.is_link_elsewhere);
+    let mut places: Places<'_> = HashMap::new();
+    let ordered = || records.iter().enumerate();
+    let in_folder = ordered().filter(|(_, (_, (_, record)))| record.linked_from.is_none());
+    let linked = ordered().filter(|(_, (_, (_, record)))| record.linked_from.is_some());
+    // The links last: whether their targets are main files themselves must be known.
+    for (order, &(place, (key, record))) in in_folder.chain(linked) {
+        let (root, location) = key;
+        let rank = (record.is_link_elsewhere(), tree.roots[*root].spec.project.is_some(), order);
         let this = Place { location, place, rank };
-        let listed = places.entry(record.real.as_os_str()).or_insert(this);
+        let file = file_of(record, &places);
+        let listed = places.entry(file).or_insert(this);
         if rank < listed.rank {
             *listed = this;
         }
     }
     for (place, ((root, location), record)) in records {
-        let listed = places.get(record.real.as_os_str());
+        let listed = places.get(&file_of(record, &places));
         if let Some(listed) = listed.filter(|listed| listed.place != place) {
             let same_as = listed.location.to_owned();
             out.aliases.push(Alias { location: location.to_path_buf(), root: *root, same_as });
@@ -99,9 +106,22 @@ struct Place<'a> {
     location: &'a Path,
     /// Position among the records.
     place: usize,
-    /// Whether it is in a root of a project, and whether it is a link to the file in another folder: the path with the
-    /// lowest rank counts, of several the first.
-    rank: (bool, bool),
+    /// Whether it is a link to the file outside of its folder, whether it is in a root of a project, and its position in
+    /// the order of precedence: the path with the lowest rank counts.
+    rank: (bool, bool, usize),
+}
+
+/// A main file without links. If only links lead to it, also the folder of the link.
+type MainFile<'a> = (&'a OsStr, Option<&'a OsStr>);
+
+/// Where each main file is listed.
+type Places<'a> = HashMap<MainFile<'a>, Place<'a>>;
+
+/// Returns the main file of a record. `places` contains those that are not links.
+fn file_of<'a>(record: &'a Record, places: &Places<'a>) -> MainFile<'a> {
+    let real = record.real.as_os_str();
+    let folder = record.linked_from.as_deref().filter(|_| !places.contains_key(&(real, None)));
+    (real, folder.map(Path::as_os_str))
 }
 
 /// A skill whose id an earlier one has.
@@ -128,21 +148,19 @@ impl Loser<'_> {
 }
 
 /// Returns the links to folders with files, by target, root and path. `places` has the location of each real file.
-fn folder_links(
-    tree: &Tree,
-    places: &HashMap<&OsStr, Place<'_>>,
-    counts: impl Fn(usize) -> bool,
-) -> Vec<FolderLink> {
+fn folder_links(tree: &Tree, places: &Places<'_>, counts: impl Fn(usize) -> bool) -> Vec<FolderLink> {
     let links: Vec<_> = tree.links.iter().filter(|((root, _), _)| counts(*root)).collect();
     if links.is_empty() {
         return Vec::new();
     }
     let mut folders: HashSet<&OsStr> = HashSet::new();
-    for real in places.keys() {
-        // The folders above a known one are known, too.
-        for folder in Path::new(*real).ancestors().skip(1) {
-            if !folders.insert(folder.as_os_str()) {
-                break;
+    for &(real, linked_from) in places.keys() {
+        for folder in Path::new(real).parent().into_iter().chain(linked_from.map(Path::new)) {
+            for above in folder.ancestors() {
+                // The folders above a known one are known, too.
+                if !folders.insert(above.as_os_str()) {
+                    break;
+                }
             }
         }
     }
@@ -159,15 +177,17 @@ fn folder_links(
 }
 
 /// Returns the paths through links to the files, a limited number for each: those through the nearest folders.
-fn linked_paths(links: &[FolderLink], places: &HashMap<&OsStr, Place<'_>>, tree: &Tree) -> Vec<Alias> {
+fn linked_paths(links: &[FolderLink], places: &Places<'_>, tree: &Tree) -> Vec<Alias> {
     let mut aliases = Vec::new();
     if links.is_empty() {
         return aliases;
     }
-    for (real, &Place { location, .. }) in places {
-        let real = Path::new(*real);
-        let paths = links_above(links, real).flatten().filter_map(|link| {
-            let path: PathBuf = link.location.join(real.strip_prefix(&link.target).ok()?);
+    for (&(real, linked_from), &Place { location, .. }) in places {
+        // A file to which only links lead has a path in the folder of each link.
+        let file = linked_from.map(|folder| Path::new(folder).join(location.file_name().unwrap_or_default()));
+        let file = file.as_deref().unwrap_or(Path::new(real));
+        let paths = links_above(links, file).flatten().filter_map(|link| {
+            let path: PathBuf = link.location.join(file.strip_prefix(&link.target).ok()?);
             let is_known =
                 path == *location || tree.records.contains_key(&(link.root, path.as_path().into()));
             let root = link.root;

@@ -96,8 +96,9 @@ pub(super) struct Record {
     pub location: PathBuf,
     /// The file without links: each real file counts once.
     pub real: PathBuf,
-    /// Whether the main file itself is a link to a file in another folder, to whose bundle the real file may belong.
-    pub is_link_elsewhere: bool,
+    /// The bundle's folder without links, if the main file itself is a link to a file that is not directly in it: that
+    /// file may belong to another bundle.
+    pub linked_from: Option<PathBuf>,
     pub stamp: Stamp,
     pub outcome: Outcome,
     /// The record under the id of a shadowed skill, cached so that snapshots share it.
@@ -139,6 +140,11 @@ impl PartialEq for KnownOutcome {
 impl Eq for KnownOutcome {}
 
 impl Record {
+    /// Returns whether the main file is a link to a file outside of the bundle's folder.
+    pub fn is_link_elsewhere(&self) -> bool {
+        self.linked_from.as_ref().is_some_and(|folder| !self.real.starts_with(folder))
+    }
+
     /// Returns its outcome for the next scan.
     pub fn known(&self) -> KnownOutcome {
         KnownOutcome { stamp: self.stamp, outcome: self.outcome.clone() }
@@ -426,9 +432,9 @@ fn known_or_read(location: PathBuf, real: PathBuf, siblings: Siblings, scan: &Sc
     let unchanged = scan.known.get(location.as_os_str()).filter(|known| known.stamp.is_same(&stamp));
     if let Some(&KnownOutcome { stamp, ref outcome }) = unchanged {
         let places = RealPaths::of(&location, real.clone()).ok()?;
-        let is_link_elsewhere = is_link_elsewhere(&places);
+        let linked_from = linked_from(&places);
         let outcome = with_real_location(outcome.clone(), places);
-        return Some(Record { location, real, is_link_elsewhere, stamp, outcome, loser: OnceLock::new() });
+        return Some(Record { location, real, linked_from, stamp, outcome, loser: OnceLock::new() });
     }
     scan.parsed.fetch_add(1, Ordering::Relaxed);
     read(location, real, Some(stamp))
@@ -439,19 +445,20 @@ fn read(location: PathBuf, real: PathBuf, stamp: Option<Stamp>) -> Option<Record
     // The stamp is determined first: a change during the read then makes it stale, never the other way round.
     let stamp = stamp.or_else(|| Stamp::of(&location, Siblings::of(location.parent()?)))?;
     let places = RealPaths::of(&location, real.clone()).ok()?;
-    let is_link_elsewhere = is_link_elsewhere(&places);
+    let linked_from = linked_from(&places);
     let outcome = match read_bundle_at(&location, places) {
         Ok(skill) => Outcome::Skill(Arc::new(skill)),
         Err(_) if !location.exists() => return None,
         Err(refusal) => Outcome::Refused(Arc::new(refusal)),
     };
-    Some(Record { location, real, is_link_elsewhere, stamp, outcome, loser: OnceLock::new() })
+    Some(Record { location, real, linked_from, stamp, outcome, loser: OnceLock::new() })
 }
 
-/// Returns whether a main file is a link to a file in another folder than its bundle's. Real paths have one form, so
-/// bytes are compared.
-fn is_link_elsewhere(places: &RealPaths) -> bool {
-    places.location.parent().map(Path::as_os_str) != Some(places.folder.as_os_str())
+/// Returns the bundle's folder if its main file is a link to a file that is not directly in it. Real paths have one form,
+/// so bytes are compared.
+fn linked_from(places: &RealPaths) -> Option<PathBuf> {
+    let is_inside = places.location.parent().map(Path::as_os_str) == Some(places.folder.as_os_str());
+    (!is_inside).then(|| places.folder.clone())
 }
 
 /// Sets the real location of the outcome's bundle, which is not cached with it.

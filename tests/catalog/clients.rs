@@ -506,6 +506,27 @@ async fn two_links_to_one_file_are_one_skill_in_opencode() {
     assert_eq!(either.count(), 0, "{:?}", view.entries);
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn two_bundles_with_one_linked_text_are_one_skill_in_opencode() {
+    let scene = Scene::new();
+    let text = "---\nname: linked\ndescription: Reads PDF files.\n---\nBODY\n";
+    scene.write("repo/.claude/skills/shared/linked.md", text);
+    for (folder, target) in [
+        ("repo/.claude/skills/linked", "../shared/linked.md"),
+        ("repo/.agents/skills/linked", "../../../.claude/skills/shared/linked.md"),
+    ] {
+        fs::create_dir_all(scene.out.join(folder)).unwrap();
+        std::os::unix::fs::symlink(target, scene.out.join(folder).join("SKILL.md")).unwrap();
+    }
+    let view = scene.core("repo").await.client_view("opencode").await.unwrap();
+    assert_eq!(view.list.entries.iter().filter(|(entry, _)| entry.name == "linked").count(), 1);
+    let either = view.entries.iter().filter(|entry| matches!(&entry.state, ClientViewState::Either(_)));
+    assert_eq!(either.count(), 0, "{:?}", view.entries);
+    let skills = view.entries.iter().filter(|entry| entry.skill_id.as_str().starts_with("linked"));
+    assert_eq!(skills.count(), 2, "{:?}", view.entries);
+}
+
 #[tokio::test]
 async fn claude_code_and_copilot_search_parent_folders_in_order() {
     let scene = Scene::new();

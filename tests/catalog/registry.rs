@@ -183,7 +183,7 @@ fn a_link_to_a_main_file_does_not_replace_its_bundle() {
     for link in links {
         assert_eq!(found.by_location(&world.path(link)).unwrap().id, skill.id, "{link}");
     }
-    // Only the links are left: the first one counts.
+    // Only the links are left: each folder with one is a bundle.
     fs::create_dir(world.path("root/node_modules")).unwrap();
     fs::rename(world.path("root/own"), world.path("root/node_modules/own")).unwrap();
     fs::remove_file(world.path("root/a/SKILL.md")).unwrap();
@@ -191,14 +191,62 @@ fn a_link_to_a_main_file_does_not_replace_its_bundle() {
     for link in ["root/a/SKILL.md", "root/c/SKILL.md"] {
         symlink(world.path("root/node_modules/own/victim/SKILL.md"), world.path(link)).unwrap();
     }
+    symlink("c", world.path("root/d")).unwrap();
     let found = world.scan(&["root"]);
-    assert_eq!(ids(&found), ["a"]);
-    assert_eq!(found.aliases.len(), 1);
+    assert_eq!(ids(&found), ["a", "c"]);
+    let aliases: Vec<_> = found.aliases.iter().map(|alias| alias.location.clone()).collect();
+    assert_eq!(aliases, [world.path("root/d/SKILL.md")], "another path of one folder");
+    assert_eq!(found.by_location(&world.path("root/d")).unwrap().id.as_str(), "c");
 }
 
 #[cfg(unix)]
 #[test]
-fn a_link_of_the_user_to_a_file_of_a_project_keeps_its_path() {
+fn links_to_a_text_outside_of_bundles_are_separate_skills() {
+    use std::os::unix::fs::symlink;
+    let world = World::new();
+    world.write("root/docs/victim.md", &text("victim", "One"));
+    for folder in ["root/team/victim", "root/a/victim", "root/zz/other"] {
+        fs::create_dir_all(world.path(folder)).unwrap();
+        symlink("../../docs/victim.md", world.path(folder).join("SKILL.md")).unwrap();
+    }
+    let found = world.scan(&["root"]);
+    assert_eq!(ids(&found), ["victim", "other"]);
+    assert!(found.aliases.is_empty() && found.refused.is_empty(), "{:?}", found.aliases);
+    assert_eq!(found.entries[0].skill.real_folder(), world.path("root/a/victim"));
+    let lost = &found.shadowed[0];
+    assert_eq!((found.shadowed.len(), lost.lost.as_str(), lost.identical), (1, "victim", true));
+    assert_eq!(lost.skill.real_folder(), world.path("root/team/victim"));
+    for folder in ["root/team/victim", "root/a/victim", "root/zz/other"] {
+        let location = world.path(folder).join("SKILL.md");
+        assert_eq!(found.by_location(&location).unwrap().location, location);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_a_main_file_below_its_own_folder_is_the_bundle() {
+    use std::os::unix::fs::symlink;
+    let world = World::new();
+    for skill in ["alpha", "beta"] {
+        world.write(&format!("root/{skill}/en/SKILL.md"), &text(skill, skill));
+        symlink("en/SKILL.md", world.path(&format!("root/{skill}/SKILL.md"))).unwrap();
+    }
+    // Its folder does not contain the file.
+    fs::create_dir(world.path("root/a")).unwrap();
+    symlink("../alpha/SKILL.md", world.path("root/a/SKILL.md")).unwrap();
+    let found = world.scan(&["root"]);
+    assert_eq!(ids(&found), ["alpha", "beta"]);
+    assert!(found.shadowed.is_empty() && found.refused.is_empty(), "{:?}", found.refused);
+    let location = world.path("root/alpha/SKILL.md");
+    assert_eq!(found.by_id("alpha").unwrap().location, location);
+    let aliases: HashSet<_> = found.aliases_of(&location).map(|alias| alias.location.clone()).collect();
+    let expected = ["root/alpha/en/SKILL.md", "root/a/SKILL.md"].map(|path| world.path(path));
+    assert_eq!(aliases, HashSet::from(expected));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_of_the_user_to_a_file_of_a_project_does_not_replace_its_skill() {
     let world = World::new();
     world.skill("project/a", "One");
     fs::create_dir_all(world.path("user/mine")).unwrap();
@@ -207,8 +255,10 @@ fn a_link_of_the_user_to_a_file_of_a_project_keeps_its_path() {
     let mut settings = world.settings(&["project", "user"]);
     settings.roots[0].project = Some(world.path("project"));
     let found = scan(settings);
-    assert_eq!(ids(&found), ["mine"]);
-    assert_eq!((&found.entries[0].skill.location, found.entries[0].root), (&link, 1));
+    assert_eq!(ids(&found), ["a"]);
+    let location = world.path("project/a/SKILL.md");
+    assert_eq!((&found.entries[0].skill.location, found.entries[0].root), (&location, 0));
+    assert_eq!((&found.aliases[0].location, &found.aliases[0].same_as), (&link, &location));
 }
 
 #[test]
