@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::process::{Signal, getpid, kill_process};
 use serde_json::{Value, json};
 use session_place::{TestHome, call, failure, names, reviewed};
-use skills_api::{AuditFilter, Local, SessionClient as _, SettingsChange};
+use skills_api::{AuditFilter, LoadedFile, LoadedFrom, Local, SessionClient as _, SettingsChange};
 use skills_session::{MessageRole, ToolFailure};
 
 #[tokio::test]
@@ -53,6 +53,46 @@ async fn files_are_read_only_inside_the_bundle() {
     symlink(&aside, place.root().join("alpha")).unwrap();
     let body = json!({"path": "SKILL.md", "skill": "alpha"});
     assert_eq!(failure(&core, &id, "skills.read", body).await, ToolFailure::SkillChanged);
+}
+
+#[tokio::test]
+async fn files_of_a_loaded_skill_come_from_its_own_bundle() {
+    let place = TestHome::new();
+    let bundle = |folder: &str, rules: &str| {
+        place.file(&format!("{folder}/references/rules.md"), rules);
+        place.file(&format!("{folder}/scripts/hello.sh"), &format!("echo {rules}"));
+    };
+    place.file("docs/victim.md", "---\nname: victim\ndescription: Does things. Use for things.\n---\nbody\n");
+    bundle("team/victim", "the rules\n");
+    symlink("../../docs/victim.md", place.root().join("team/victim/SKILL.md")).unwrap();
+    let core = place.core().await;
+    let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
+    call(&core, &id, "skills.load", json!({"names": ["victim"]})).await;
+    drop(core);
+    let (rules, hello) = (json!({"path": "references/rules.md"}), json!({"path": "scripts/hello.sh"}));
+    // Another bundle with the same text takes the id.
+    bundle("a/victim", "others\n");
+    symlink("../../docs/victim.md", place.root().join("a/victim/SKILL.md")).unwrap();
+    let core = place.core().await;
+    let read = call(&core, &id, "skills.read", rules.clone()).await.result.unwrap();
+    assert_eq!(read["content"], "the rules\n");
+    let error = call(&core, &id, "skills.run_script", hello.clone()).await.result.unwrap_err();
+    assert_eq!(error.code, ToolFailure::ConfirmationRequired, "{error}");
+    assert!(error.message.contains("team/victim"), "the folder is stated: {error}");
+    let roots = core.session(&id).await.unwrap().drift["victim"].roots;
+    assert_eq!(roots, LoadedFrom::Renamed);
+    drop(core);
+    // The text becomes the main file of another bundle: the path of the loaded one leads to that.
+    bundle("docs", "others\n");
+    symlink("victim.md", place.root().join("docs/SKILL.md")).unwrap();
+    let core = place.core().await;
+    let error = call(&core, &id, "skills.read", rules).await.result.unwrap_err();
+    assert_eq!(error.code, ToolFailure::SkillChanged, "{error}");
+    assert!(error.message.contains("listed as the file of docs"), "{error}");
+    let error = call(&core, &id, "skills.run_script", hello).await.result.unwrap_err();
+    assert_eq!(error.code, ToolFailure::SafetyDenied, "{error}");
+    let drift = core.session(&id).await.unwrap().drift["victim"];
+    assert_eq!((drift.file, drift.roots), (LoadedFile::Unchanged, LoadedFrom::Elsewhere));
 }
 
 #[tokio::test]

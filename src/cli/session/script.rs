@@ -33,9 +33,12 @@ pub async fn run(cx: &mut Context, core: &dyn SessionClient, args: &ScriptArgs) 
         && error.code == ToolFailure::ConfirmationRequired
         && let Some(preview) = &error.script
     {
+        let view = core.session(session).await?;
+        let loaded = view.active.iter().find(|skill| skill.name == preview.skill);
+        let folder = loaded.map(|skill| skill.root_dir.display().to_string()).unwrap_or_default();
         let mut reporter = cx.reporter();
         let head = TextStyle::Strong.paint("To run", reporter.look.color);
-        reporter.print_line(&format!("{head}\n\n{}", text(preview, reporter.look)));
+        reporter.print_line(&format!("{head}\n\n{}", text(preview, folder, reporter.look)));
         let command = command(&Caller::of(&cx.global), args, preview);
         if args.yes {
             let message =
@@ -70,8 +73,8 @@ fn command(caller: &Caller, args: &ScriptArgs, preview: &ScriptPreview) -> Strin
     caller.line(&words)
 }
 
-/// What would run.
-fn text(preview: &ScriptPreview, look: TerminalCaps) -> String {
+/// What would run, and the folder of its skill.
+fn text(preview: &ScriptPreview, folder: String, look: TerminalCaps) -> String {
     let list = |words: &[String]| {
         let quoted: Vec<String> = words.iter().map(|word| Value::from(word.as_str()).to_string()).collect();
         quoted.join(" ")
@@ -83,6 +86,7 @@ fn text(preview: &ScriptPreview, look: TerminalCaps) -> String {
         ("script", preview.path.clone()),
         ("sha256", preview.script_digest.clone()),
         ("skill", preview.skill.clone()),
+        ("bundle", folder),
         ("arguments", list(&preview.args)),
         ("variables", list(&env)),
         ("files", files.join(", ")),

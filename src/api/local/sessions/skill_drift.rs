@@ -20,6 +20,7 @@ impl Composer {
         let files: Vec<_> = active
             .iter()
             .map(|skill| {
+                // Another path of the file has the same content, whichever bundle contains it.
                 let here = catalog.by_location(&skill.location).cloned();
                 let loaded = (skill.location.clone(), skill.digest.clone());
                 (skill.name.clone(), loaded, here, known(skill, &catalog))
@@ -47,10 +48,10 @@ impl Composer {
             .map_err(|error| Error::new(Code::NotFound, error.message))?
             .clone();
         let catalog = self.skills.registry.snapshot();
-        let here = catalog.by_location(&active.location).filter(|skill| skill.id.as_str() == active.name);
-        let entry = here.map(|skill| levels::entry(skill));
         let counts = Arc::clone(&self.levels);
         crate::work::run_blocking(move || {
+            let here = listed(&active, &catalog).filter(|skill| skill.id.as_str() == active.name);
+            let entry = here.map(|skill| levels::entry(skill));
             let listed =
                 open(&active, &catalog).and_then(|bundle| super::composition::sizes(&counts, &bundle));
             let (files, files_unknown) = match listed {
@@ -80,8 +81,20 @@ fn unknown(folder: &Path, error: &std::io::Error) -> String {
     }
 }
 
+/// Returns the loaded skill as the catalog lists it. The file may be listed as that of a bundle in another folder, if it is
+/// a link: that is another skill.
+pub(super) fn listed<'c>(active: &Active, catalog: &'c Catalog) -> Option<&'c Arc<Skill>> {
+    catalog.by_location(&active.location).filter(|skill| is_same_bundle(active, skill))
+}
+
+/// Returns whether the bundle of a listed skill is the one that was loaded, perhaps by another path.
+fn is_same_bundle(active: &Active, skill: &Skill) -> bool {
+    skill.location == active.location
+        || files::canonicalize(&active.root_dir).is_ok_and(|real| real == skill.real_folder())
+}
+
 fn known(active: &Active, catalog: &Catalog) -> LoadedFrom {
-    if let Some(here) = catalog.by_location(&active.location) {
+    if let Some(here) = listed(active, catalog) {
         return if here.id.as_str() == active.name { LoadedFrom::Here } else { LoadedFrom::Renamed };
     }
     if catalog.refused.iter().any(|refusal| refusal.location == active.location) {
@@ -92,9 +105,18 @@ fn known(active: &Active, catalog: &Catalog) -> LoadedFrom {
 
 /// Opens the folder of a loaded skill, to read files beneath it: its current location if the roots contain it, else the
 /// one from which it was loaded.
+///
+/// # Errors
+/// Returns an error of the system, and if the roots now list the file as that of another bundle.
 pub(super) fn open(active: &Active, catalog: &Catalog) -> std::io::Result<Folder> {
     match catalog.by_location(&active.location) {
-        Some(skill) => skill.open(),
+        Some(skill) if is_same_bundle(active, skill) => skill.open(),
+        Some(skill) => Err(std::io::Error::other(format!(
+            "{} is now listed as the file of {} in {}; load the skill again",
+            active.location.display(),
+            skill.id,
+            skill.root_dir.display()
+        ))),
         None => Folder::open(&active.root_dir),
     }
 }
@@ -102,7 +124,7 @@ pub(super) fn open(active: &Active, catalog: &Catalog) -> std::io::Result<Folder
 /// Like [`open`], for a tool.
 ///
 /// # Errors
-/// Returns `skill_changed` if the folder was replaced by a link, or no longer exists.
+/// Returns `skill_changed` if the folder was replaced by a link, no longer exists, or is not that of the listed skill.
 pub(super) fn open_loaded(active: &Active, catalog: &Catalog) -> Result<Folder, ToolError> {
     open(active, catalog).map_err(|error| {
         let code = match error.kind() {

@@ -169,7 +169,8 @@ impl SessionState {
         let skill = self.selected()?;
         // Look it up by location: the roots may contain another skill of this name, or none.
         let here = self.catalog.by_location(&skill.location);
-        let id = here.filter(|here| here.id.as_str() == skill.name).map(|here| here.id.clone());
+        let here = here.filter(|here| here.location == skill.location && here.id.as_str() == skill.name);
+        let id = here.map(|here| here.id.clone());
         self.choosing = Some(what);
         Some(id.map_or_else(|| self.count_levels(), |id| vec![Effect::Describe(id)]))
     }
