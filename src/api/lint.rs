@@ -426,19 +426,43 @@ fn linked_files(catalog: &Catalog) -> Vec<(SkillId, PathBuf)> {
     let skills = catalog.all_skills().map(|skill| (skill.location.as_path(), &skill.id));
     let refused = catalog.refused.iter().map(|refusal| (refusal.location.as_path(), &refusal.id));
     let ids: HashMap<&Path, &SkillId> = skills.chain(refused).collect();
-    let folders: HashSet<&Path> = ids.keys().filter_map(|location| location.parent()).collect();
-    // Links of folders may lead to one folder on many paths.
-    let mut seen = HashSet::new();
+    let refused = || {
+        let all = catalog.refused.iter().filter(|refusal| lint::has_main_file(refusal));
+        all.map(|refusal| refusal.location.as_path())
+    };
+    let checked = catalog.all_skills().map(|skill| skill.location.as_path()).chain(refused());
+    let folders: HashSet<&Path> = checked.filter_map(Path::parent).collect();
+    // Links of folders may lead to one folder on many paths, also to that of a bundle whose main file is a link.
+    let linked = catalog.all_skills().filter(|skill| skill.real.is_some());
+    let linked = linked.map(|skill| skill.real_folder().to_owned());
+    let linked_refused = refused().filter(|location| is_link(location));
+    let linked_refused =
+        linked_refused.filter_map(|location| skills_base::files::canonicalize(location.parent()?).ok());
+    let mut seen: HashSet<PathBuf> = linked.chain(linked_refused).collect();
     let mut found = Vec::new();
     for alias in links {
         let Some(folder) = alias.location.parent() else { continue };
-        let is_checked = folder.ancestors().any(|above| folders.contains(above));
+        let is_checked = is_checked_with(folder, &folders);
         let is_new = skills_base::files::canonicalize(folder).is_ok_and(|real| seen.insert(real));
         if let (false, true, Some(id)) = (is_checked, is_new, ids.get(alias.same_as.as_path())) {
             found.push(((*id).clone(), alias.location.clone()));
         }
     }
     found
+}
+
+/// Returns whether a folder is checked with the bundle in one of these folders: hidden folders are not checked with the
+/// bundle above them.
+fn is_checked_with(folder: &Path, bundles: &HashSet<&Path>) -> bool {
+    for above in folder.ancestors() {
+        if bundles.contains(above) {
+            return true;
+        }
+        if above.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".")) {
+            return false;
+        }
+    }
+    false
 }
 
 fn report_of(paths: &[PathBuf], neighbors: Option<&Neighbors>) -> LintReport {

@@ -286,6 +286,52 @@ fn files_alongside_linked_main_files_are_checked() {
 }
 
 #[test]
+fn files_alongside_linked_main_files_are_checked_below_other_findings() {
+    const SMUGGLED: &str = "a \u{e0041}\u{e0042}\n";
+    let home = Home::empty();
+    let skill =
+        |name: &str| format!("---\nname: {name}\ndescription: Does things. Use for things.\n---\nBody.\n");
+    let link = |target: &str, path: &str| {
+        std::os::unix::fs::symlink(target, home.skills().join(path)).unwrap();
+    };
+    // A file that was meant as a skill, in the same folder of a client.
+    home.file("../home/.claude/skills/victim/SKILL.md", skill("victim"));
+    home.file("../home/.claude/skills/aaa/references/rules.md", SMUGGLED);
+    link("../victim/SKILL.md", "../home/.claude/skills/aaa/SKILL.md");
+    home.file("../home/.claude/skills/README.md", "---\ntitle: Notes\n---\n");
+    let report = home.run_bare(&["lint", "--format", "json"]).json();
+    let found = codes(&report);
+    assert!(found.contains(&"skill-file-missing") && found.contains(&"smuggled-text"), "{report}");
+    // A link out of the root.
+    home.file("out/victim/SKILL.md", skill("victim"));
+    home.file("out/aaa/references/rules.md", SMUGGLED);
+    link("../victim/SKILL.md", "out/aaa/SKILL.md");
+    link("/usr/share", "out/docs");
+    let lint = |folder: &str| {
+        home.run(&["lint", home.skills().join(folder).to_str().unwrap(), "--format", "json"]).json()
+    };
+    let report = lint("out");
+    let found = codes(&report);
+    assert!(found.contains(&"link-leaves-root") && found.contains(&"smuggled-text"), "{report}");
+    // A hidden folder below a bundle is not part of it.
+    home.file("hidden/SKILL.md", skill("hidden"));
+    home.file("hidden/other/SKILL.md", skill("other"));
+    home.file("hidden/.claude/skills/aaa/references/rules.md", SMUGGLED);
+    link("../../../other/SKILL.md", "hidden/.claude/skills/aaa/SKILL.md");
+    let report = lint("hidden");
+    let smuggled = codes(&report).into_iter().filter(|code| *code == "smuggled-text").count();
+    assert_eq!(smuggled, 1, "{report}");
+    // A bundle whose text is a link is checked once, by whatever paths it is reached.
+    home.file("text/docs/shared.md", skill("shared"));
+    home.file("text/shared/references/rules.md", SMUGGLED);
+    link("../docs/shared.md", "text/shared/SKILL.md");
+    link("shared", "text/again");
+    let report = lint("text");
+    let smuggled = codes(&report).into_iter().filter(|code| *code == "smuggled-text").count();
+    assert_eq!((smuggled, report["skills"].as_u64()), (1, Some(1)), "{report}");
+}
+
+#[test]
 fn only_findings_outside_the_baseline_fail() {
     let home = Home::empty();
     home.file("notes/SKILL.md", TWO_LINKS);

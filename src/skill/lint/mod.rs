@@ -116,12 +116,16 @@ pub fn bundle(skill: &Skill, source: &str) -> Vec<Finding> {
 /// clients may load.
 pub fn refused(refusal: &RejectedBundle) -> Vec<Finding> {
     let mut findings = refusal.findings.clone();
-    let location = &refusal.location;
-    let is_file = location.file_name().and_then(OsStr::to_str).is_some_and(is_main_file);
-    if is_file && refusal.reason != RefusalReason::NoSkillFile {
-        findings.extend(alongside(location));
+    if has_main_file(refusal) {
+        findings.extend(alongside(&refusal.location));
     }
     findings
+}
+
+/// Returns whether the location of a refused bundle is a main file, so that the files next to it are checked.
+pub fn has_main_file(refusal: &RejectedBundle) -> bool {
+    let name = refusal.location.file_name().and_then(OsStr::to_str);
+    name.is_some_and(is_main_file) && refusal.reason != RefusalReason::NoSkillFile
 }
 
 /// Returns the findings about trust of the files next to a main file. The main file may be a link: clients load the
