@@ -76,6 +76,7 @@ fn yes_runs_only_the_script_that_was_shown() {
     let Some(digest) = reviewed(&home, &run) else { return };
     let shown = home.run(&[&run[..], &["--yes", "--", "you"]].concat());
     assert_eq!((shown.code, shown.stdout.as_str()), (5, ""));
+    assert!(shown.stderr.lines().any(|line| line.starts_with("bundle ")), "{}", shown.stderr);
     let command = shown.stderr.lines().find_map(|line| line.split_once("run: ")).unwrap().1;
     assert!(
         command.contains("--env 'A=b c' --inputs-digest") && command.ends_with("--yes -- you"),
