@@ -7,15 +7,20 @@ use serde_json::{Map, Value};
 use skills_skill::safe_text;
 use skills_store::RunRecord;
 
-/// Maximum number of characters of a value in a row.
+/// Maximum number of characters of a value in a row of many runs.
 const VALUE_LENGTH: usize = 40;
+/// Maximum number of characters of a value in a list of runs that a command is sent to.
+const FULL_LENGTH: usize = 2_000;
+/// Maximum depth of the fields of a target.
+const MAX_DEPTH: usize = 4;
 /// Number of characters before the first difference that remain of a long text.
 const CONTEXT_LENGTH: usize = 10;
 /// Number of characters at the beginning of such a text that remain, too.
 const START_LENGTH: usize = 12;
 
-/// What is listed instead of inputs that the list leaves out.
+/// What is listed instead of inputs, and of the content of a target, that the list leaves out.
 const INPUTS_LEFT_OUT: &str = "inputs of the run not listed: too long";
+const CONTENT_LEFT_OUT: &str = "content of the target not listed: too long";
 
 /// What distinguishes runs, and what they have in common.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -33,21 +38,24 @@ pub struct Distinction {
     /// skills, inputs that are the same in all runs of one of them, too. The runs of a skill have the same fields in the
     /// same order; a field that a run does not have is empty.
     pub rows: Vec<Vec<String>>,
-    /// Whether the list leaves out the inputs of each run.
-    without_inputs: Vec<bool>,
+    /// What the list leaves out of each run.
+    left_out: Vec<Vec<&'static str>>,
 }
 
 impl Distinction {
-    /// Returns each row on one line, which says if the inputs are left out.
+    /// Returns each row on one line, which says what is left out.
     pub fn lines(&self, between: &str) -> Vec<String> {
-        let rows = self.rows.iter().zip(self.without_inputs.iter().copied());
-        rows.map(|(row, without_inputs)| match (without_inputs, line(row, between)) {
-            (false, line) => line,
-            (true, line) if line.is_empty() => INPUTS_LEFT_OUT.to_owned(),
-            (true, line) => format!("{INPUTS_LEFT_OUT}{between}{line}"),
-        })
-        .collect()
+        let rows = self.rows.iter().zip(&self.left_out);
+        let parts =
+            rows.map(|(row, left_out)| left_out.iter().copied().chain(row.iter().map(String::as_str)));
+        parts.map(|parts| parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(between)).collect()
     }
+}
+
+/// Returns what a list leaves out of a run, because it is too long.
+fn left_out(run: &RunRecord) -> Vec<&'static str> {
+    let parts = [(run.lacks_inputs(), INPUTS_LEFT_OUT), (run.lacks_target_content(), CONTENT_LEFT_OUT)];
+    parts.into_iter().filter(|(lacks, _)| *lacks).map(|(_, what)| what).collect()
 }
 
 /// Joins the fields that are not empty.
@@ -77,15 +85,15 @@ pub fn distinguishing_texts(runs: &[&RunRecord], between: &str) -> Vec<String> {
     out
 }
 
-/// Compares the runs of a list.
+/// Compares the runs that a command is sent to, with complete values.
 pub fn distinguish<'r>(runs: impl IntoIterator<Item = &'r RunRecord>) -> Distinction {
     compare(&runs.into_iter().collect::<Vec<_>>(), true)
 }
 
-/// Compares runs; rows of many different fields are short without the empty ones.
-fn compare(runs: &[&RunRecord], with_empty_fields: bool) -> Distinction {
+/// Compares runs, completely or for rows of a list of many runs: with short values, and without empty fields.
+fn compare(runs: &[&RunRecord], completely: bool) -> Distinction {
     let row = |differences: &Differences<'_>, object: &Value| {
-        if with_empty_fields { differences.row(object) } else { differences.fields(object) }
+        if completely { differences.row(object) } else { differences.fields(object) }
     };
     let mut by_skill: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (at, run) in runs.iter().enumerate() {
@@ -93,7 +101,7 @@ fn compare(runs: &[&RunRecord], with_empty_fields: bool) -> Distinction {
     }
     let mut out = Distinction {
         rows: vec![Vec::new(); runs.len()],
-        without_inputs: runs.iter().map(|run| run.lacks_inputs()).collect(),
+        left_out: runs.iter().map(|run| left_out(run)).collect(),
         ..Distinction::default()
     };
     let is_one_title = runs.len() > 1 && is_same(runs.iter().map(|run| run.title()));
@@ -110,7 +118,7 @@ fn compare(runs: &[&RunRecord], with_empty_fields: bool) -> Distinction {
     };
     let labels: Vec<Value> = runs.iter().zip(&targets).map(in_rows).collect();
     let labels: Vec<&Value> = labels.iter().collect();
-    let own_labels = Differences::of(&labels);
+    let own_labels = Differences { is_short: !completely, ..Differences::of(&labels) };
     if runs.len() > 1 {
         let labels: Vec<Value> = runs.iter().map(|run| serde_json::json!(run.options.labels)).collect();
         out.labels = common_of(&labels);
@@ -118,12 +126,12 @@ fn compare(runs: &[&RunRecord], with_empty_fields: bool) -> Distinction {
     }
     for of_skill in by_skill.values() {
         let inputs: Vec<&Value> = of_skill.iter().map(|at| &runs[*at].inputs).collect();
-        let own_inputs = Differences::of(&inputs);
+        let own_inputs = Differences { is_short: !completely, ..Differences::of(&inputs) };
         if by_skill.len() == 1 && runs.len() > 1 {
             out.inputs = own_inputs.common();
         }
         // What is the same in the runs of one skill is not stated for all runs.
-        let of_all = by_skill.len() > 1 && with_empty_fields;
+        let of_all = by_skill.len() > 1 && completely;
         let own_common = if of_all { own_inputs.common_fields() } else { Vec::new() };
         for (at, inputs) in of_skill.iter().zip(inputs) {
             let own = row(&own_inputs, inputs);
@@ -140,14 +148,20 @@ fn common_of(objects: &[Value]) -> String {
 /// Returns the fields of what a run is attached to, with those of its content (`content.NAME`).
 pub fn target_fields(run: &RunRecord) -> Map<String, Value> {
     let mut fields = Map::new();
-    for (name, value) in run.target.as_ref().and_then(Value::as_object).into_iter().flatten() {
-        if let Value::Object(content) = value {
-            fields.extend(content.iter().map(|(own, value)| (format!("{name}.{own}"), value.clone())));
+    add_fields("", run.target.as_ref().unwrap_or(&Value::Null), MAX_DEPTH, &mut fields);
+    fields
+}
+
+/// Adds the fields of an object, and of the objects in it, by their paths.
+fn add_fields(path: &str, object: &Value, depth: usize, fields: &mut Map<String, Value>) {
+    for (name, value) in object.as_object().into_iter().flatten() {
+        let own = format!("{path}{name}");
+        if depth > 1 && value.as_object().is_some_and(|object| !object.is_empty()) {
+            add_fields(&format!("{own}."), value, depth - 1, fields);
         } else {
-            fields.insert(name.clone(), value.clone());
+            fields.insert(own, value.clone());
         }
     }
-    fields
 }
 
 /// The fields in which objects differ.
@@ -158,6 +172,8 @@ pub struct Differences<'v> {
     pub names: Vec<String>,
     /// How many characters a long text has in common with the most similar other one, by name and text.
     common: HashMap<(String, String), usize>,
+    /// Whether values are shortened to [`VALUE_LENGTH`].
+    is_short: bool,
 }
 
 impl<'v> Differences<'v> {
@@ -185,7 +201,13 @@ impl<'v> Differences<'v> {
             }
         }
         let names = values.into_keys().map(str::to_owned).collect();
-        Self { first: objects.first().copied(), names, common }
+        Self { first: objects.first().copied(), names, common, is_short: false }
+    }
+
+    /// Shortens values to what fits into a row of many runs.
+    #[must_use]
+    pub fn short(self) -> Self {
+        Self { is_short: true, ..self }
     }
 
     fn has(&self, name: &str) -> bool {
@@ -199,7 +221,11 @@ impl<'v> Differences<'v> {
         }
         let key = (name.to_owned(), text);
         let same = self.common.get(&key).copied().unwrap_or(0);
-        named(name, value, same)
+        self.named(name, value, same)
+    }
+
+    fn named(&self, name: &str, value: &Value, same: usize) -> String {
+        named(name, value, same, if self.is_short { VALUE_LENGTH } else { FULL_LENGTH })
     }
 
     /// Returns the fields of one object that differ, as `name=value`; empty for a field without a value.
@@ -233,7 +259,7 @@ impl<'v> Differences<'v> {
         let fields = self.first.and_then(Value::as_object).into_iter().flatten();
         let mut fields: Vec<_> = fields.filter(|(name, _)| !self.has(name)).collect();
         fields.sort_unstable_by_key(|(name, _)| *name);
-        fields.into_iter().map(|(name, value)| named(name, value, 0)).collect()
+        fields.into_iter().map(|(name, value)| self.named(name, value, 0)).collect()
     }
 }
 
@@ -245,20 +271,20 @@ pub fn value_line(value: &Value) -> String {
     }
 }
 
-/// Returns `name=value`; of a long text that shares its beginning with another one, its start and the part that differs.
-/// A text that could be taken for several fields is in quotation marks.
-fn named(name: &str, value: &Value, same: usize) -> String {
+/// Returns `name=value`; of a text longer than `max` that shares its beginning with another one, its start and the part
+/// that differs. A text that could be taken for several fields is in quotation marks.
+fn named(name: &str, value: &Value, same: usize, max: usize) -> String {
     let text = value_line(value);
     let length = text.chars().count();
-    let shared = same + CONTEXT_LENGTH > VALUE_LENGTH && length > VALUE_LENGTH;
+    let shared = same + CONTEXT_LENGTH > max && length > max;
     let skipped = if shared { same.saturating_sub(CONTEXT_LENGTH) } else { 0 };
     let mut part: String = text.chars().take(START_LENGTH).collect();
     let (from, left) = if skipped > START_LENGTH {
         part.push('…');
-        (skipped, VALUE_LENGTH - START_LENGTH)
+        (skipped, max - START_LENGTH)
     } else {
         part.clear();
-        (0, VALUE_LENGTH)
+        (0, max)
     };
     part.extend(text.chars().skip(from).take(left));
     if length > from + left {
@@ -358,6 +384,8 @@ mod tests {
         let runs = [attached("alice"), attached("mallory")];
         let distinction = distinguish(&runs);
         assert_eq!(distinction.target, "type=artifact");
+        let listed = RunRecord { target: Some(json!({"type": "artifact", "ref": "a"})), ..runs[0].clone() };
+        assert!(distinguish([&listed]).lines("  ")[0].starts_with(CONTENT_LEFT_OUT));
         assert_eq!(distinction.lines("  ")[1], "target.content.iban=mallory  target.ref=artifact:mallory");
         assert!(distinguish(&runs[..1]).lines("  ")[0].contains("target.ref=artifact:alice"));
         let texts = distinguishing_texts(&runs.iter().collect::<Vec<_>>(), "  ");
@@ -407,6 +435,8 @@ mod tests {
         let texts =
             ["has no number", "has no date", "was paid"].map(|end| json!({"text": format!("{same}{end}")}));
         let differences = Differences::of(&texts.iter().collect::<Vec<_>>());
+        assert!(differences.line(&texts[0]).contains(same), "complete unless short values are requested");
+        let differences = differences.short();
         let rows: Vec<String> = texts.iter().map(|one| differences.line(one)).collect();
         assert_eq!(
             rows,

@@ -56,7 +56,7 @@ fn git_error(what: &str, why: &dyn std::fmt::Display) -> Error {
 }
 
 /// Settings that take precedence over those of a repository, which may name programs to execute.
-const SETTINGS: [&str; 10] = [
+const SETTINGS: [&str; 11] = [
     "core.fsmonitor=false",
     "core.quotePath=false",
     "i18n.logOutputEncoding=UTF-8",
@@ -64,6 +64,7 @@ const SETTINGS: [&str; 10] = [
     "core.sshCommand=false",
     "core.pager=cat",
     "log.showSignature=false",
+    "log.showRoot=true",
     "protocol.allow=never",
     "safe.bareRepository=explicit",
     "credential.helper=",

@@ -26,6 +26,9 @@ const SCRIPTS: &str = "scripts";
 /// What is shown for hooks in the frontmatter of a main file.
 pub(crate) const HOOKS_IN_FRONTMATTER: &str =
     "the frontmatter has hooks, which some clients execute automatically";
+/// Maximum number of main files of nested skills that are read, and of their bytes.
+const MAX_NESTED: usize = 50;
+const MAX_NESTED_BYTES: usize = 1 << 20;
 /// Maximum size of a contract or binding file in bytes.
 const MAX_BYTES: u64 = 2 << 20;
 
@@ -80,13 +83,28 @@ impl TrustSubject {
     }
 }
 
-/// Returns what trusting this folder would allow. Reads all of its files. `services` are those of the user's
-/// configuration; `None` if it will be used with another one.
+/// Returns what trusting this folder would allow, and what clients execute when they load it or a skill in it. Reads all
+/// of its files. `services` are those of the user's configuration; `None` if it will be used with another one.
 pub fn survey(
     trust: &Trust,
     place: &Path,
     skill: Option<&Skill>,
     services: Option<&BTreeMap<String, Endpoint>>,
+) -> TrustSubject {
+    survey_bundle(trust, place, skill, services, true)
+}
+
+/// Like [`survey`], without what clients execute when they load nested skills.
+pub(crate) fn survey_without_nested(trust: &Trust, place: &Path, skill: Option<&Skill>) -> TrustSubject {
+    survey_bundle(trust, place, skill, None, false)
+}
+
+fn survey_bundle(
+    trust: &Trust,
+    place: &Path,
+    skill: Option<&Skill>,
+    services: Option<&BTreeMap<String, Endpoint>>,
+    with_nested: bool,
 ) -> TrustSubject {
     let (measured, obstacle) = match trust.compute_digest(place) {
         Ok(measured) => (Some(measured), None),
@@ -146,15 +164,34 @@ pub fn survey(
     // A bundle that is in no root is not in the catalog, and the one in the catalog may be an earlier version.
     let mut main_files: Vec<&str> = paths.iter().map(|path| path.as_str()).collect();
     main_files.retain(|path| is_main_file(name_of(path)) && is_bundle(place));
-    // The one that is used comes first; other systems may read another spelling. Clients may load nested skills.
-    main_files.sort_by_key(|path| (path.contains('/'), *path != "SKILL.md", *path == CONTRACT));
+    let (mut nested, mut main_files): (Vec<&str>, Vec<&str>) =
+        main_files.into_iter().partition(|path| path.contains('/'));
+    // The one that is used comes first; other systems may read another spelling.
+    main_files.sort_by_key(|name| (*name != "SKILL.md", *name == CONTRACT));
     let mut main = MainFile::default();
-    for (nth, path) in main_files.into_iter().enumerate() {
+    for (nth, name) in main_files.into_iter().enumerate() {
         if nth == 0 {
-            main = MainFile::of(place, path, read_bytes(path).as_deref());
-        } else if name_of(path) != CONTRACT {
-            main.add(path, MainFile::of(place, path, read_bytes(path).as_deref()));
+            main = MainFile::of(place, name, read_bytes(name).as_deref());
+        } else if name != CONTRACT {
+            main.add(name, MainFile::of(place, name, read_bytes(name).as_deref()));
         }
+    }
+    // Clients may load nested skills.
+    nested.retain(|path| with_nested && name_of(path) != CONTRACT);
+    let mut left = MAX_NESTED_BYTES;
+    for (nth, path) in nested.iter().enumerate() {
+        let Some(seen) = measured.as_ref().and_then(|measured| measured.files.get(*path)) else { continue };
+        if seen.kind == FileKind::Link {
+            main.commands.push(format!("{path}: is a link, commands and hooks behind it are not listed"));
+            continue;
+        }
+        let Some(bytes) = read_bytes(path).filter(|bytes| nth < MAX_NESTED && bytes.len() <= left) else {
+            let others = counted(nested.len() - nth, "nested main file");
+            main.commands.push(format!("{others} from {path}: commands and hooks in them are not listed"));
+            break;
+        };
+        left -= bytes.len();
+        main.add(path, MainFile::of(place, path, Some(&bytes)));
     }
     let MainFile { id, commands, has_hooks } = main;
     let is_about_hooks = |finding: &Finding| finding.code == HOOKS.code;
@@ -337,6 +374,12 @@ fn service_line(service: &Service) -> String {
 
 /// Returns id, version and number of steps of a contract, and everything that its steps may call.
 fn contract_line(contract: &contract::Contract) -> String {
+    let steps = counted(contract.steps.len(), "step");
+    format!("{} {}, {steps}: {}", contract.id, contract.version, called_by_steps(contract).join(", "))
+}
+
+/// Returns everything that the steps of a contract may call, in order.
+pub(crate) fn called_by_steps(contract: &contract::Contract) -> Vec<String> {
     let mut seen = BTreeSet::new();
     let called = contract.steps.iter().flat_map(|step| match &step.action {
         StepAction::Capability(_) => {
@@ -345,9 +388,7 @@ fn contract_line(contract: &contract::Contract) -> String {
         StepAction::Skill(id) => vec![format!("skill:{id}")],
         StepAction::WaitForSignal(name) => vec![format!("signal {name}")],
     });
-    let uses: Vec<String> = called.filter(|name| seen.insert(name.clone())).collect();
-    let steps = counted(contract.steps.len(), "step");
-    format!("{} {}, {steps}: {}", contract.id, contract.version, uses.join(", "))
+    called.filter(|name| seen.insert(name.clone())).collect()
 }
 
 fn is_yaml(path: &str) -> bool {

@@ -15,6 +15,11 @@ impl RunRecord {
         self.inputs.is_null()
     }
 
+    /// Returns whether the content of its target is left out, because it is too long for a list.
+    pub fn lacks_target_content(&self) -> bool {
+        self.target.as_ref().is_some_and(|target| target.get("content").is_none())
+    }
+
     /// Returns whether another record of the run describes the same state. The inputs change only when the run is resumed,
     /// which ends the state or a pause.
     pub fn is_in_same_state(&self, other: &Self) -> bool {

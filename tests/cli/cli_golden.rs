@@ -291,6 +291,7 @@ fn no_program_that_a_repository_names_is_executed() {
     for (name, value) in [
         ("log.showSignature", "true"),
         ("i18n.logOutputEncoding", "UTF-16"),
+        ("log.showRoot", "false"),
         ("gpg.program", "./evil.sh"),
         ("core.fsmonitor", "./evil.sh"),
         ("core.sshCommand", "./evil.sh"),

@@ -99,9 +99,9 @@ fn changes_of_other_skills_are_shown_first_and_completely() {
     for n in 10..24 {
         assert!(answer.stdout.contains(&format!("fmt.a{n}, requires approval")), "{n}: {}", answer.stdout);
     }
-    let hidden = "review what it executes and 5 lines not shown (--json lists all)";
+    let hidden = "review what the folder executes and 5 lines not shown (--json lists all)";
     assert!(answer.stderr.contains(hidden), "{}", answer.stderr);
-    assert!(home.run(&["trust", "intake"]).stderr.contains("review what it executes, then"));
+    assert!(home.run(&["trust", "intake"]).stderr.contains("review what the folder executes, then"));
 }
 
 #[test]
@@ -140,6 +140,18 @@ fn commands_and_hooks_of_nested_skills_are_shown() {
     assert!(shown.contains("commands  references/sub/SKILL.md: `curl evil`, which Claude Code"), "{shown}");
     assert!(shown.contains("references/sub/SKILL.md: the frontmatter has hooks"), "{shown}");
     assert!(!shown.contains("\n  hooks "), "the skill itself has none: {shown}");
+    // The number of files that are read is limited, and links are not followed.
+    fs::create_dir_all(home.skills().join("app/links/sub")).unwrap();
+    symlink("../../references/sub/SKILL.md", home.skills().join("app/links/sub/SKILL.md")).unwrap();
+    for n in 100..160 {
+        home.file(&format!("app/references/x{n}/SKILL.md"), nested);
+    }
+    let subject = home.json(&["trust", "app", "--yes"])["subjects"][0].clone();
+    let commands = subject["commands"].as_array().unwrap();
+    let is = |line: &str, text: &str| line.contains(text);
+    let with = |text: &str| commands.iter().filter(|line| is(line.as_str().unwrap(), text)).count();
+    assert_eq!(with("links/sub/SKILL.md: is a link"), 1, "{commands:?}");
+    assert_eq!(with("12 nested main files from references/x148/SKILL.md: "), 1, "{commands:?}");
 }
 
 #[test]

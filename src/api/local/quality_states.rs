@@ -203,7 +203,7 @@ impl EvidenceContext {
             }
             TrustState::Untrusted => "not trusted".to_owned(),
         };
-        let subject = trust::survey(&self.trust, &skill.root_dir, Some(skill), None);
+        let subject = trust::survey_without_nested(&self.trust, &skill.root_dir, Some(skill));
         match &subject.obstacle {
             // What it executes cannot be determined.
             Some(obstacle) => Some(format!("{why}: {obstacle}")),

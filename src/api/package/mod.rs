@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::LintFinding;
 use super::trust::{self, HOOKS_IN_FRONTMATTER, TrustSubject};
+use skills_registry::Trust;
 use skills_skill::{Digest, Skill, SkillId};
 
 pub use self::prepare::{PackageJob, prepare};
@@ -164,7 +165,7 @@ fn folded(path: &str) -> String {
 /// Describes the executable content of a bundle, and what changes the runs of other skills, one line each. That of
 /// nested skills is included as far as clients execute it when they load them.
 fn runs(place: &Path, skill: Option<&Skill>) -> Vec<String> {
-    let mut subject = survey(place, skill);
+    let mut subject = trust::survey(&untrusting(), place, skill, None);
     let commands = std::mem::take(&mut subject.commands);
     let hooks = subject.hooks.then(|| HOOKS_IN_FRONTMATTER.to_owned());
     runs_of_files(subject).into_iter().chain(commands).chain(hooks).collect()
@@ -179,9 +180,8 @@ fn runs_of_files(subject: TrustSubject) -> Vec<String> {
     capabilities.chain(contract).chain(scripts).chain(bindings).chain(services).collect()
 }
 
-fn survey(place: &Path, skill: Option<&Skill>) -> TrustSubject {
-    let untrusted = skills_registry::Trust::new(None, std::path::PathBuf::new(), Vec::new());
-    trust::survey(&untrusted, place, skill, None)
+fn untrusting() -> Trust {
+    Trust::new(None, std::path::PathBuf::new(), Vec::new())
 }
 
 impl PackageReport {
@@ -202,7 +202,9 @@ impl PackageReport {
             self.lint.extend(findings);
             // A folder with two main files is described once.
             if described != Some(folder) {
-                let lines = runs_of_files(survey(&bundle.join(folder), read.ok().as_ref()));
+                let folder_path = bundle.join(folder);
+                let subject = trust::survey_without_nested(&untrusting(), &folder_path, read.ok().as_ref());
+                let lines = runs_of_files(subject);
                 self.runs.extend(lines.into_iter().map(|line| format!("{folder}: {line}")));
                 described = Some(folder);
             }

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::summary;
+use crate::trust::called_by_steps;
 use crate::{DecisionPreview, DecisionTarget, SuppliedFile, content};
 use skills_base::canonical::digest_of;
 use skills_base::text::collapse_whitespace;
@@ -44,7 +45,7 @@ pub(super) fn preview(
         outcome_unknown: unknown,
         capability: capability.map(|c| c.id.clone()).unwrap_or_default(),
         capability_note: capability.map(|c| note_at_gate(c, max_attempts(plan, step))).unwrap_or_default(),
-        binding: explained.as_ref().map_or_else(|| "each step has its own".to_owned(), binding_at_gate),
+        binding: explained.as_ref().map_or_else(|| bindings_of_steps(plan), binding_at_gate),
         fallbacks: explained.as_ref().map(fallbacks).unwrap_or_default(),
         isolation: explained.as_ref().map(isolation).unwrap_or_default(),
         why: reason(why, at.is_none()),
@@ -68,6 +69,11 @@ pub(super) fn preview(
         missing_scope: None,
         pause: None,
     })
+}
+
+/// Describes what is executed after an approval before the first step.
+fn bindings_of_steps(plan: &Plan) -> String {
+    format!("each step has its own; the steps call {}", called_by_steps(&plan.contract).join(", "))
 }
 
 /// Returns the files of a run, unless the step calls no script, which would receive them.

@@ -57,8 +57,13 @@ impl Phase {
         let key = |action| painter.key_word(action, &CONTEXTS);
         match self {
             Self::Choosing => {
-                let left_out = runs.rows.iter().filter(|row| row.is_excluded()).count();
+                let left_out = runs.rows.iter().filter(|row| row.is_excluded() && !row.included).count();
                 let text = match left_out {
+                    _ if runs.awaits_review() => format!(
+                        "{} toggles a run. {} excluded: the cursor on a run includes it.",
+                        key(Action::Mark),
+                        counted(left_out, "run")
+                    ),
                     0 => format!("{} toggles a run. Nothing is sent yet.", key(Action::Mark)),
                     _ => {
                         format!("{} toggles a run. {} excluded.", key(Action::Mark), counted(left_out, "run"))
@@ -573,8 +578,9 @@ impl Overlay for BulkDialog {
         let margin = if area.width < MIN_WIDTH_WITH_MARGIN { 0 } else { 4 };
         let width = area.width.saturating_sub(margin).min(MAX_WIDTH);
         let inner = width.saturating_sub(6);
-        let mut head = self.runs.common_lines(inner, painter);
         let clock = parts::clock(self.opened, now);
+        self.runs.measure(inner, clock, self.phase == Phase::Choosing);
+        let mut head = self.runs.common_lines(inner, painter);
         let mut about = self.runs.detail_lines(inner, painter, clock);
         let texts = if self.is_undecided() { self.texts.all.len() } else { 0 };
         let len = |lines: usize| u16::try_from(lines).unwrap_or(u16::MAX);

@@ -36,8 +36,8 @@ impl KnownRun {
         let is_same = known.is_in_same_state(&run);
         // What is kept is not compared.
         let inputs = (is_same && run.lacks_inputs()).then(|| mem::take(&mut known.inputs));
-        let lacks_content = run.target.as_ref().is_some_and(|target| target.get("content").is_none());
-        let target = (is_same && lacks_content).then(|| mem::replace(&mut known.target, run.target.clone()));
+        let target = (is_same && run.lacks_target_content())
+            .then(|| mem::replace(&mut known.target, run.target.clone()));
         let outputs = if is_same && run.outputs.is_none() { known.outputs.take() } else { None };
         let is_changed = *known != run;
         run.inputs = inputs.unwrap_or(run.inputs);

@@ -30,6 +30,14 @@ const INPUTS_NOT_LOADED: &str = "excluded: its inputs are not loaded (too long f
 const CALL_NOT_LOADED: &str = "excluded: what it would execute is not loaded";
 /// What the launcher chose and what would be executed, which is shown completely if it is the same in all runs.
 const COMPLETE: [&str; 5] = ["title", "labels", "inputs", "attached to", "call inputs"];
+/// Facts that are compared between runs, in this order, and those of them that need not be read before a command.
+const FACTS: [&str; 8] =
+    ["skill", "step", "waiting for", "continues", "contract", "error", "message", "started by"];
+const UNESSENTIAL: [&str; 3] = ["error", "message", "started by"];
+/// Begins the row of a run that it does not show completely.
+const UNTIL_REVIEWED: &str = "excluded until the cursor is here: ";
+/// Number of characters of a digest in a row.
+const DIGEST_LENGTH: usize = 8;
 /// Maximum number of lines of another property that is the same in all runs.
 const MAX_FACT_LINES: usize = 2;
 /// Begins the inputs of the call in a row.
@@ -40,6 +48,16 @@ pub(super) struct Row {
     pub run: RunRecord,
     /// What distinguishes it from the others.
     pub text: String,
+    /// Width of the beginning of the text that has to be read before the command is sent.
+    essential: u16,
+    /// Whether that fits into the row.
+    fits: bool,
+    /// Whether the cursor was on it once everything about it was loaded.
+    reviewed: bool,
+    /// In what its call differs from that of the first run.
+    deviations: Vec<&'static str>,
+    /// Whether the person included or excluded it.
+    chosen: bool,
     /// Why the command cannot be sent to it.
     pub blocked: Option<String>,
     /// Whether the command will be sent to it.
@@ -57,8 +75,8 @@ pub(super) struct Row {
     pub preview: Option<DecisionPreview>,
     /// Inputs of the call that differ from those of the run; null until they are loaded.
     call: Value,
-    /// What is called, and why a decision is required; null until it is loaded.
-    call_facts: Value,
+    /// What is called apart from the inputs; empty until it is loaded.
+    call_facts: Vec<(&'static str, String)>,
     /// The command continues the run from its last checkpoint.
     continues: bool,
     /// Version of its contract, once it is loaded.
@@ -137,8 +155,15 @@ impl RunRows {
             // A row that is not loaded yet would seem to have another contract.
             facts.iter_mut().for_each(|facts| facts.retain(|fact| fact.0 != "contract"));
         }
-        let labels =
-            ["skill", "step", "waiting for", "error", "message", "continues", "contract", "started by"];
+        // A contract can change without its version.
+        if !is_same(self.rows.iter().map(|row| &row.run.contract_digest)) {
+            for (row, facts) in self.rows.iter().zip(&mut facts) {
+                let digest: String = row.run.contract_digest.chars().take(DIGEST_LENGTH).collect();
+                let contract = facts.iter_mut().filter(|fact| fact.0 == "contract");
+                contract.for_each(|fact| fact.1 += &format!(" sha256 {digest}"));
+            }
+        }
+        let labels = FACTS;
         let of = |facts: &[(&'static str, String)], label: &str| {
             facts.iter().find(|fact| fact.0 == label).map(|fact| fact.1.clone()).unwrap_or_default()
         };
@@ -148,8 +173,7 @@ impl RunRows {
         let same_facts = labels.into_iter().filter(|label| same.contains(label));
         let same_facts = same_facts.map(|label| (label, of(first, label)));
         let distinguished = distinguish(self.rows.iter().map(|row| &row.run));
-        let (calls, same_call) = self.compare_calls(|row| &row.call);
-        let (call_facts, _) = self.compare_calls(|row| &row.call_facts);
+        let (calls, same_call) = self.compare_calls();
         let of_one = |object: &Value| Differences::of(&[object]).line(object);
         let mut inputs_of_rows = aligned(&distinguished.rows);
         let (title, same_labels, same_inputs, same_target) = match self.rows.as_slice() {
@@ -166,24 +190,27 @@ impl RunRows {
         let chosen = [title.unwrap_or_default(), same_labels, same_inputs, same_target, same_call];
         let chosen = COMPLETE.into_iter().zip(chosen);
         self.common = chosen.chain(same_facts).filter(|(_, value)| !value.is_empty()).collect();
-        let calls = aligned(&call_facts).into_iter().zip(call_texts(&calls));
-        let texts = inputs_of_rows.into_iter().zip(calls);
-        for ((row, facts), (inputs, (call_facts, call))) in self.rows.iter_mut().zip(facts).zip(texts) {
+        let texts = inputs_of_rows.into_iter().zip(call_texts(&calls));
+        for ((row, facts), (inputs, call)) in self.rows.iter_mut().zip(facts).zip(texts) {
             // Without a title, the name of the row is the skill.
             let titled = row.run.title().is_some();
             let parts = facts.into_iter().filter(|fact| !same.contains(&fact.0));
-            let parts = parts.filter(|fact| titled || fact.0 != "skill").map(|fact| fact.1);
+            let parts = parts.filter(|fact| titled || fact.0 != "skill");
+            let (essential, others): (Vec<_>, Vec<_>) =
+                parts.partition(|fact| !UNESSENTIAL.contains(&fact.0));
             // After the inputs of the call, those of the run could be taken for them.
             let inputs =
                 if call.is_empty() || inputs.is_empty() { inputs } else { format!("inputs: {inputs}") };
-            let first = [call_facts, call, inputs].into_iter().chain(parts);
-            let all: Vec<String> = first.filter(|part| !part.is_empty()).collect();
+            let first = [call, inputs].into_iter().chain(essential.into_iter().map(|fact| fact.1));
+            let mut all: Vec<String> = first.filter(|part| !part.is_empty()).collect();
+            row.essential = cells(all.join("  ").trim_end());
+            all.extend(others.into_iter().map(|fact| fact.1));
             row.text = all.join("  ");
         }
     }
 
-    /// Returns the fields of the calls in which the rows of a decision differ, and those that are the same in all.
-    fn compare_calls(&self, fields: impl Fn(&Row) -> &Value) -> (Vec<Vec<String>>, String) {
+    /// Returns the inputs of the calls in which the rows of a decision differ, and those that are the same in all.
+    fn compare_calls(&self) -> (Vec<Vec<String>>, String) {
         let mut out = vec![Vec::new(); self.rows.len()];
         if !self.decides() || self.rows.len() < 2 {
             return (out, String::new());
@@ -192,13 +219,47 @@ impl RunRows {
         let rows = self.rows.iter().enumerate();
         let compared: Vec<(usize, &Row)> =
             rows.filter(|(_, row)| row.blocked.is_none() || row.preview.is_some()).collect();
-        let calls: Vec<&Value> = compared.iter().map(|(_, row)| fields(row)).collect();
+        let calls: Vec<&Value> = compared.iter().map(|(_, row)| &row.call).collect();
         let differences = Differences::of(&calls);
         let common = differences.common();
         for ((at, _), call) in compared.iter().zip(calls) {
             out[*at] = differences.row(call);
         }
         (out, common)
+    }
+
+    /// Includes and excludes the runs that the person has not chosen: a run whose call differs from that of the first run
+    /// is excluded, and one that the row does not show completely until the cursor was on it.
+    fn choose(&mut self) {
+        let is_first =
+            |row: &&Row| row.preview.is_some() && row.blocked.is_none() && (row.included || !row.chosen);
+        let first = self.rows.iter().find(is_first).map(|row| row.call_facts.clone());
+        for row in &mut self.rows {
+            let first = first.as_deref().filter(|_| row.preview.is_some());
+            row.deviations = first.map(|first| deviations(&row.call_facts, first)).unwrap_or_default();
+            if !row.chosen && row.outcome.is_none() {
+                row.included = !row.is_excluded();
+            }
+        }
+    }
+
+    /// Determines which rows show everything in this width, and includes the runs accordingly while the runs are chosen.
+    pub fn measure(&mut self, width: u16, clock: i64, choosing: bool) {
+        let available = self.columns(width, clock).text(width);
+        for row in &mut self.rows {
+            row.fits = row.essential <= available;
+        }
+        if choosing {
+            if let Some(row) = self.rows.get_mut(self.scroll.cursor) {
+                row.reviewed |= row.not_loaded().is_none();
+            }
+            self.choose();
+        }
+    }
+
+    /// Returns whether there are runs that the cursor includes.
+    pub fn awaits_review(&self) -> bool {
+        self.rows.iter().any(|row| !row.included && row.awaits_review())
     }
 
     pub fn included(&self) -> usize {
@@ -280,8 +341,9 @@ impl RunRows {
             let stays = row.changed && !matches!(row.outcome, Some(Ok(_)));
             if stays {
                 (row.despite, row.included, row.outcome) = (on, on, None);
+                row.chosen = on;
             } else if after_sending && row.outcome.is_none() {
-                row.included = false;
+                (row.included, row.chosen) = (false, true);
             }
         }
     }
@@ -304,7 +366,7 @@ impl RunRows {
     pub fn toggle(&mut self, at: usize) -> Option<String> {
         let row = self.rows.get_mut(at)?;
         if row.blocked.is_none() && row.not_loaded().is_some() {
-            let why = if row.run.lacks_inputs() {
+            let why = if lacks_values(&row.run) {
                 "Its inputs are not loaded yet: the cursor on the run loads them."
             } else {
                 "What it would execute is not loaded yet: the cursor on the run loads it."
@@ -316,6 +378,8 @@ impl RunRows {
             return Some(format!("Its skill changed: {key} resumes it with the contract of the launch."));
         }
         row.included = !row.included && row.blocked.is_none();
+        row.chosen = true;
+        self.choose();
         None
     }
 
@@ -386,7 +450,7 @@ impl RunRows {
             return DetailChange::Nothing;
         }
         let first = row.version.is_none();
-        let was_not_loaded = row.run.lacks_inputs() || (first && row.not_loaded().is_some());
+        let was_not_loaded = lacks_values(&row.run) || (first && row.not_loaded().is_some());
         // A run that was resumed and failed again may have other inputs.
         let is_of_state = matches!(command, CommandName::Resume | CommandName::Signal);
         let moved = gate_key(&row.run) != gate_key(&detail.run)
@@ -396,11 +460,11 @@ impl RunRows {
         if row.decides {
             let preview = row.preview.as_ref();
             row.call = preview.map_or(Value::Null, |preview| call_inputs(preview, &row.run.inputs));
-            row.call_facts = preview.map_or(Value::Null, call_facts);
+            row.call_facts = preview.map(|preview| call_facts(preview, &row.run)).unwrap_or_default();
         }
         row.version = Some(detail.contract_version.clone());
         let unreadable = row.not_loaded().map(|_| {
-            let what = if row.run.lacks_inputs() { "its inputs" } else { "what it would execute" };
+            let what = if lacks_values(&row.run) { "its inputs" } else { "what it would execute" };
             format!("excluded: {what} cannot be read")
         });
         row.blocked = blocked(&row.run, command).or(unreadable).or_else(|| {
@@ -413,12 +477,15 @@ impl RunRows {
         if row.blocked.is_some() || (row.changed && !row.despite && first) {
             row.included = false;
         } else if moved && (row.included || was_not_loaded) {
-            row.included = false;
+            (row.included, row.chosen, row.reviewed) = (false, true, false);
             change = DetailChange::Moved;
         } else if was_not_loaded {
-            row.included = choosing;
+            (row.included, row.chosen) = (choosing, !choosing);
         }
         self.distinguish();
+        if choosing {
+            self.choose();
+        }
         change
     }
 
@@ -482,7 +549,7 @@ impl RunRows {
                 );
                 Some((text, Role::Warning))
             }
-            (None, None) if row.run.lacks_inputs() => Some((INPUTS_NOT_LOADED.to_owned(), Role::Warning)),
+            (None, None) if lacks_values(&row.run) => Some((INPUTS_NOT_LOADED.to_owned(), Role::Warning)),
             _ => None,
         };
         let labeled = |label: &str, segs: Vec<Seg>, out: &mut Vec<RichLine>| {
@@ -496,7 +563,7 @@ impl RunRows {
             return out;
         }
         if !self.decides() {
-            if !row.run.lacks_inputs() {
+            if !lacks_values(&row.run) {
                 // The row may end before them.
                 labeled(&id, vec![Seg::new(shown(row.run.title_or_skill()), Role::Text)], &mut out);
                 let shows_all = parts::shows_all(&row.run.id, painter);
@@ -578,16 +645,27 @@ impl RunRows {
     fn previews_are_equal(&self) -> bool {
         let previews = || self.rows.iter().filter(|row| row.included).map(|row| row.preview.as_ref());
         let key = |preview: &'_ DecisionPreview| {
-            (
-                preview.headline.clone(),
-                call_facts(preview),
-                preview.target.clone(),
-                preview.inputs_digest.clone(),
-            )
+            (preview.headline.clone(), preview.target.clone(), preview.inputs_digest.clone())
         };
+        let call_facts = self.rows.iter().filter(|row| row.included).map(|row| &row.call_facts);
         previews().count() > 1
             && previews().all(|preview| preview.is_some())
             && is_same(previews().flatten().map(key))
+            && is_same(call_facts)
+    }
+
+    fn columns(&self, width: u16, clock: i64) -> Columns {
+        let name = |row: &Row| shown(row.run.title_or_skill());
+        // A name that is the same in all rows is stated above them.
+        let names = if is_same(self.rows.iter().map(name)) {
+            0
+        } else {
+            self.rows.iter().map(|row| cells(&name(row))).max().unwrap_or(0).min(width / 3)
+        };
+        let ages: Vec<String> = self.rows.iter().map(|row| age(clock - row.run.since_ms)).collect();
+        let age = ages.iter().map(|age| cells(age)).max().unwrap_or(0);
+        let id = self.rows.iter().map(|row| cells(&tail(&row.run.id.0))).max().unwrap_or(0);
+        Columns { name: names, id, age, ages }
     }
 
     pub fn draw(&mut self, area: Rect, sending: Option<usize>, clock: i64, painter: &mut Painter<'_>) {
@@ -595,15 +673,7 @@ impl RunRows {
         let hides = len > usize::from(area.height);
         let height = area.height.saturating_sub(u16::from(hides));
         self.scroll.follow(len, usize::from(height));
-        let name = |row: &Row| shown(row.run.title_or_skill());
-        // A name that is the same in all rows is stated above them.
-        let names = if is_same(self.rows.iter().map(name)) {
-            0
-        } else {
-            self.rows.iter().map(|row| cells(&name(row))).max().unwrap_or(0).min(area.width / 3)
-        };
-        let ages: Vec<String> = self.rows.iter().map(|row| age(clock - row.run.since_ms)).collect();
-        let widest = ages.iter().map(|age| cells(age)).max().unwrap_or(0);
+        let columns = self.columns(area.width, clock);
         self.areas.clear();
         for place in 0..height {
             let at = self.scroll.offset + usize::from(place);
@@ -615,7 +685,7 @@ impl RunRows {
                 painter.band(row, Role::Selection);
                 painter.put(row.x.saturating_sub(1), row.y, painter.glyphs.gutter, Role::Gutter, 1);
             }
-            self.rows[at].draw(row, (names, &ages[at], widest), sending == Some(at), painter);
+            self.rows[at].draw(row, (&columns, at), sending == Some(at), painter);
             self.areas.push((row, at));
         }
         if hides {
@@ -628,17 +698,39 @@ impl RunRows {
     }
 }
 
+/// The columns before the text of a row.
+struct Columns {
+    name: u16,
+    id: u16,
+    age: u16,
+    ages: Vec<String>,
+}
+
+impl Columns {
+    /// Returns the width of the text.
+    fn text(&self, width: u16) -> u16 {
+        let columns = [self.name, self.id, self.age];
+        let used: u16 = columns.into_iter().filter(|width| *width > 0).map(|width| width + 2).sum();
+        width.saturating_sub(4 + used)
+    }
+}
+
 impl Row {
     fn new(run: RunRecord, command: CommandName) -> Self {
         let blocked = blocked(&run, command);
         let decides = matches!(command, CommandName::Approve | CommandName::Deny);
         Self {
             text: String::new(),
-            included: blocked.is_none() && !run.lacks_inputs() && !decides,
+            essential: 0,
+            fits: true,
+            reviewed: false,
+            deviations: Vec::new(),
+            chosen: false,
+            included: blocked.is_none() && !lacks_values(&run) && !decides,
             blocked,
             decides,
             call: Value::Null,
-            call_facts: Value::Null,
+            call_facts: Vec::new(),
             continues: command == CommandName::Resume,
             outcome: None,
             undone: "",
@@ -653,14 +745,23 @@ impl Row {
         }
     }
 
-    /// Returns whether its row says that the command is not sent to it.
+    /// Returns whether the command is not sent to it, unless the person includes it.
     pub fn is_excluded(&self) -> bool {
-        self.blocked.is_some() || (self.changed && !self.despite) || self.not_loaded().is_some()
+        self.blocked.is_some()
+            || (self.changed && !self.despite)
+            || self.not_loaded().is_some()
+            || !self.deviations.is_empty()
+            || self.awaits_review()
+    }
+
+    /// Returns whether it is excluded until the cursor is on it.
+    fn awaits_review(&self) -> bool {
+        !self.fits && !self.reviewed && !self.chosen
     }
 
     /// Returns what excludes it until it is loaded: its inputs, or, for a decision, what would be executed.
     fn not_loaded(&self) -> Option<&'static str> {
-        if self.run.lacks_inputs() {
+        if lacks_values(&self.run) {
             return Some(INPUTS_NOT_LOADED);
         }
         (self.decides && self.preview.is_none()).then_some(CALL_NOT_LOADED)
@@ -704,7 +805,7 @@ impl Row {
     fn draw(
         &self,
         area: Rect,
-        (name_width, since, since_width): (u16, &str, u16),
+        (columns, at): (&Columns, usize),
         is_sending: bool,
         painter: &mut Painter<'_>,
     ) {
@@ -724,19 +825,32 @@ impl Row {
         let text_role = if self.included { Role::Text } else { Role::Muted };
         let name = shown(self.run.title_or_skill());
         let id = tail(&self.run.id.0).to_uppercase();
-        let pad = usize::from(since_width.saturating_sub(cells(since)));
+        let since = &columns.ages[at];
+        let pad = usize::from(columns.age.saturating_sub(cells(since)));
         let since = format!("{}{since}", " ".repeat(pad));
         let mut x = area.x + 4;
         for (text, width, role) in [
-            (&name, name_width, text_role),
-            (&id, cells(&id), Role::Muted),
-            (&since, since_width, Role::Muted),
+            (&name, columns.name, text_role),
+            (&id, columns.id, Role::Muted),
+            (&since, columns.age, Role::Muted),
         ] {
             if width > 0 {
                 painter.put(x, area.y, &cut_end(text, width, painter.glyphs.ellipsis), role, width);
                 x += width + 2;
             }
         }
+        let deviates = || {
+            let key = painter.key_word(Action::Mark, &CONTEXTS);
+            format!("excluded: other {} ({key} includes it)", self.deviations.join(", "))
+        };
+        let own = match (&self.outcome, self.included) {
+            (None, false) if !self.chosen && !self.deviations.is_empty() => deviates(),
+            (None, false) if self.awaits_review() => format!("{UNTIL_REVIEWED}{}", self.text),
+            (None, true) if !self.deviations.is_empty() => {
+                format!("other {}  {}", self.deviations.join(", "), self.text)
+            }
+            _ => self.text.clone(),
+        };
         let (text, role) = match (&self.outcome, &self.blocked) {
             (Some(Ok(note)), _) => (note.as_str(), accepted),
             (Some(Err(why)), _) => (why.as_str(), Role::Danger),
@@ -747,7 +861,7 @@ impl Row {
             (None, None) if self.changed => ("excluded: skill changed since the launch", Role::Warning),
             (None, None) => match self.not_loaded() {
                 Some(why) => (why, Role::Warning),
-                None => (self.text.as_str(), text_role),
+                None => (own.as_str(), text_role),
             },
         };
         let available = area.right().saturating_sub(x);
@@ -767,22 +881,30 @@ fn call_inputs(preview: &DecisionPreview, own: &Value) -> Value {
     Value::Object(inputs)
 }
 
-/// Returns what a call would execute apart from its inputs, and why a decision is required, by names that no input has.
-fn call_facts(preview: &DecisionPreview) -> Value {
+/// Returns what a call would execute apart from its inputs, and why a decision is required.
+fn call_facts(preview: &DecisionPreview, run: &RunRecord) -> Vec<(&'static str, String)> {
     let files: Vec<String> = preview.files.iter().map(SuppliedFile::text).collect();
-    let facts = [
-        ("call.capability", format!("{} {}", preview.capability, preview.capability_note)),
-        ("call.binding", preview.binding.clone()),
-        ("call.fallbacks", preview.fallbacks.join("; ")),
-        ("call.files", files.join("; ")),
-        ("call.isolation", preview.isolation.clone()),
-        ("call.reason", preview.why.clone()),
-        ("call.warning", preview.irreversible.clone().unwrap_or_default()),
-        ("call.changed", preview.changed.clone().unwrap_or_default()),
-        ("call.pause", preview.pause.clone().unwrap_or_default()),
-    ];
-    let facts = facts.into_iter().filter(|(_, value)| !value.trim().is_empty());
-    facts.map(|(name, value)| (name.to_owned(), value.into())).collect::<Map<_, _>>().into()
+    vec![
+        ("capability", format!("{} {}", preview.capability, preview.capability_note)),
+        ("binding", preview.binding.clone()),
+        ("fallbacks", preview.fallbacks.join("; ")),
+        ("files", files.join("; ")),
+        ("isolation", preview.isolation.clone()),
+        ("reason", preview.why.clone()),
+        ("warning", preview.irreversible.clone().unwrap_or_default()),
+        ("pause", preview.pause.clone().unwrap_or_default()),
+        ("contract", run.contract_digest.clone()),
+    ]
+}
+
+/// Returns the names of the facts in which a call differs from another one.
+fn deviations(own: &[(&'static str, String)], other: &[(&'static str, String)]) -> Vec<&'static str> {
+    own.iter().zip(other).filter(|(own, other)| own.1 != other.1).map(|(own, _)| own.0).collect()
+}
+
+/// Returns whether a list leaves out values of a run that distinguish it from others.
+fn lacks_values(run: &RunRecord) -> bool {
+    run.lacks_inputs() || run.lacks_target_content()
 }
 
 /// Returns the inputs of each call on one line, with a prefix; empty if the calls do not differ.
@@ -928,8 +1050,8 @@ mod tests {
     }
 
     #[test]
-    fn calls_of_other_capabilities_are_distinguished() {
-        let runs = ["a", "b", "c"].map(|id| RunRecord {
+    fn a_call_that_differs_from_the_first_is_excluded_until_it_is_chosen() {
+        let runs = ["a", "b", "c", "d"].map(|id| RunRecord {
             id: RunId(id.to_owned()),
             allowed: vec![CommandName::Approve],
             ..approved_in_part()
@@ -939,17 +1061,42 @@ mod tests {
             ("script scripts/send.py", "always requires approval"),
             ("script scripts/refund.py", "always requires approval"),
             ("script scripts/send.py", "scripts/send.py changed since the launch"),
+            ("script scripts/send.py", "always requires approval"),
         ]) {
             let mut detail = waiting(run, &json!({}));
             let preview = detail.sheet.as_mut().unwrap();
             (preview.binding, preview.why) = (binding.to_owned(), why.to_owned());
             rows.take_detail(&detail, true, true);
         }
-        let texts: Vec<&str> = rows.rows.iter().map(|row| row.text.as_str()).collect();
-        assert!(texts[0].contains(r#"call.binding="script scripts/send.py""#), "{texts:?}");
-        assert!(texts[1].contains(r#"call.binding="script scripts/refund.py""#), "{texts:?}");
-        assert!(texts[2].contains("changed since the launch"), "{texts:?}");
-        assert!(!rows.previews_are_equal());
+        let included = |rows: &RunRows| rows.rows.iter().map(|row| row.included).collect::<Vec<_>>();
+        assert_eq!(included(&rows), [true, false, false, true]);
+        assert_eq!(rows.rows[1].deviations, ["binding"]);
+        assert_eq!(rows.rows[2].deviations, ["reason"]);
+        assert_eq!((rows.toggle(2), included(&rows)), (None, vec![true, false, true, true]));
+        // The first one that is not excluded is the one that the others are compared with.
+        assert_eq!((rows.toggle(0), included(&rows)), (None, vec![false, true, true, false]));
+    }
+
+    #[test]
+    fn a_run_that_its_row_does_not_show_completely_is_excluded_until_the_cursor_is_on_it() {
+        let run = |id: &str, to: &str| RunRecord {
+            id: RunId(id.to_owned()),
+            state: RunState::Failed,
+            gate: None,
+            allowed: vec![CommandName::Resume],
+            inputs: json!({ "to": to }),
+            ..approved_in_part()
+        };
+        let long = format!("{} Mallory", "x".repeat(90));
+        let mut rows = RunRows::new(CommandName::Resume, vec![run("a", "ana"), run("b", &long)]);
+        rows.measure(80, 0, true);
+        assert_eq!((rows.included(), rows.awaits_review()), (1, true));
+        rows.go(1);
+        rows.measure(80, 0, true);
+        assert_eq!((rows.included(), rows.awaits_review()), (2, false));
+        rows.go(-1);
+        rows.measure(80, 0, true);
+        assert_eq!(rows.included(), 2, "it was reviewed");
     }
 
     #[test]

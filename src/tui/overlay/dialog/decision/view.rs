@@ -106,9 +106,9 @@ impl Body {
 fn list_rows(all: &[PendingGate], clock: i64) -> Vec<ListRow> {
     let values: Vec<Cow<'_, Value>> = all.iter().map(|one| passed(&one.preview)).collect();
     let inputs: Vec<&Value> = values.iter().map(|value| &**value).collect();
-    let mut differences = Differences::of(&inputs);
+    let mut differences = Differences::of(&inputs).short();
     if differences.names.is_empty() {
-        differences = Differences::of(&inputs[..1]);
+        differences = Differences::of(&inputs[..1]).short();
     }
     let is_one_title = all.len() > 1 && is_same(all.iter().map(|one| &one.title));
     let same = is_same(all.iter().map(|one| &one.preview.headline));
