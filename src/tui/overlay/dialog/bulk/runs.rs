@@ -247,7 +247,8 @@ impl RunRows {
     pub fn measure(&mut self, width: u16, clock: i64, choosing: bool) {
         let available = self.columns(width, clock).text(width);
         for row in &mut self.rows {
-            row.fits = row.essential <= available;
+            // A run that is canceled executes nothing.
+            row.fits = self.command == CommandName::Cancel || row.essential <= available;
         }
         if choosing {
             if let Some(row) = self.rows.get_mut(self.scroll.cursor) {
