@@ -103,8 +103,8 @@ pub use lint::{
 };
 pub use listing::{MatchKind, QueryWords};
 pub use local::{
-    AuditLogs, CoreParts, Local, PolicyViews, StoreMaintenance, TrustPins, account, bisect, config_problems,
-    eval, lint, usual_request,
+    AuditLogs, CoreParts, Local, PolicyViews, SHIPPED_IS_READ_ONLY, StoreMaintenance, TrustPins, account,
+    bisect, config_problems, eval, lint, usual_request,
 };
 pub use local_files::LocalFiles;
 pub use names::near;

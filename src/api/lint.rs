@@ -96,14 +96,14 @@ pub fn lint_rules() -> Vec<LintRule> {
     rules::ALL.iter().map(rule).collect()
 }
 
-/// How often a rule was violated.
+/// How often a rule was violated with one severity.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RuleCount {
     /// Code of the rule.
     pub code: String,
-    /// The highest severity of its findings.
+    /// Severity of the findings; those of a rule can differ in it.
     pub severity: Severity,
-    /// Number of findings of the rule.
+    /// Number of findings of the rule with this severity.
     pub findings: usize,
     /// Skills with such a finding.
     pub skills: usize,
@@ -164,7 +164,7 @@ pub struct LintReport {
     /// Findings that comments in their files ignore.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignored: Vec<IgnoredFinding>,
-    /// The findings by rule, the most frequent first; of all pages.
+    /// The findings by rule and severity, the most frequent first; of all pages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub summary: Vec<RuleCount>,
     /// The change since the baseline, if there is one.
@@ -197,21 +197,23 @@ impl LintReport {
         self.ignored.retain(|ignored| ignored.found.finding.severity >= level);
     }
 
-    /// Counts the findings by rule.
+    /// Counts the findings by rule and severity.
     pub fn summarize(&mut self) {
-        let mut rules: BTreeMap<&str, (Severity, usize, HashSet<&Path>)> = BTreeMap::new();
+        let mut rules: BTreeMap<(&str, Severity), (usize, HashSet<&Path>)> = BTreeMap::new();
         for found in &self.findings {
             let finding = &found.finding;
-            let rule = rules.entry(&finding.code).or_insert((finding.severity, 0, HashSet::new()));
-            rule.0 = rule.0.max(finding.severity);
-            rule.1 += 1;
-            rule.2.insert(&found.location);
+            let (count, skills) = rules.entry((finding.code.as_str(), finding.severity)).or_default();
+            *count += 1;
+            skills.insert(&found.location);
         }
-        let count = |(code, (severity, findings, skills)): (&str, (Severity, usize, HashSet<&Path>))| {
-            RuleCount { code: code.to_owned(), severity, findings, skills: skills.len() }
-        };
-        let mut summary: Vec<RuleCount> = rules.into_iter().map(count).collect();
-        summary.sort_by(|a, b| b.findings.cmp(&a.findings).then_with(|| a.code.cmp(&b.code)));
+        let mut summary = Vec::with_capacity(rules.len());
+        for ((code, severity), (findings, skills)) in rules {
+            summary.push(RuleCount { code: code.to_owned(), severity, findings, skills: skills.len() });
+        }
+        summary.sort_by(|a, b| {
+            let by_count = b.findings.cmp(&a.findings);
+            by_count.then_with(|| a.code.cmp(&b.code)).then_with(|| b.severity.cmp(&a.severity))
+        });
         self.summary = summary;
     }
 
@@ -1161,6 +1163,30 @@ steps:
         };
         assert_eq!((errors("deep0"), errors("deep1"), errors("deep2")), (vec![3], vec![3], Vec::new()));
         assert_eq!((errors("wide0").len(), errors("wide4").len()), (1, 0));
+    }
+
+    #[test]
+    fn summary_counts_each_severity_of_a_rule() {
+        let found = |severity| LintFinding {
+            skill_id: SkillId::new("x"),
+            location: "/skills/x/SKILL.md".into(),
+            finding: Finding {
+                code: "contract-reference".to_owned(),
+                severity,
+                field: None,
+                file: "skill.yaml".into(),
+                span: None,
+                message: String::new(),
+                help: String::new(),
+                fixable: false,
+            },
+        };
+        let findings = [Severity::Warning, Severity::Error, Severity::Error].map(found).to_vec();
+        let mut report = LintReport { findings, ..LintReport::default() };
+        report.summarize();
+        let counts: Vec<_> =
+            report.summary.iter().map(|rule| (rule.severity, rule.findings, rule.skills)).collect();
+        assert_eq!(counts, [(Severity::Error, 2, 1), (Severity::Warning, 1, 1)]);
     }
 
     #[cfg(target_os = "linux")]

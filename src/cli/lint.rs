@@ -157,7 +157,7 @@ fn print(cx: &mut Context, report: &LintReport, args: &LintArgs, home: &Path) ->
     }
     if !is_github {
         // A file with few findings needs no table.
-        if args.summary || report.summary.len() >= SUMMARY_FROM_RULES {
+        if args.summary || report.summary.len() >= SUMMARY_FROM_ROWS {
             let text = if is_plain { rule_lines(&report.summary) } else { table(&report.summary, look) };
             cx.out.text(&text)?;
         }
@@ -190,7 +190,7 @@ fn labeled(number: usize, found: &LintFinding, shown: &str) -> String {
     format!("{number}. {text}\n")
 }
 
-/// Renders the findings by rule as labeled lines.
+/// Renders the findings by rule and severity as labeled lines.
 fn rule_lines(rules: &[RuleCount]) -> String {
     let line = |rule: &RuleCount| {
         let findings = counted(rule.findings, "finding");
@@ -200,10 +200,10 @@ fn rule_lines(rules: &[RuleCount]) -> String {
     rules.iter().map(line).collect()
 }
 
-/// Number of rules from which a table follows the findings.
-const SUMMARY_FROM_RULES: usize = 5;
+/// Number of rows from which a table follows the findings.
+const SUMMARY_FROM_ROWS: usize = 5;
 
-/// Renders the findings by rule.
+/// Renders the findings by rule and severity.
 fn table(rules: &[RuleCount], look: TerminalCaps) -> String {
     let width = rules.iter().map(|rule| rule.code.len()).max().unwrap_or(0);
     let mut out = String::new();

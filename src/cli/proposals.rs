@@ -323,14 +323,15 @@ pub fn render(view: &ProposalView, now_ms: i64, zone: &TimeZone, look: TerminalC
     out.push('\n');
     match &view.effect {
         Some(effect) => golden(&mut out, effect, look),
-        None => out.push_str("the effect on golden queries is unknown: no golden set, a skill that is not ranked, or the file changed\n"),
+        None => out.push_str("the effect on golden queries is unknown: there is no golden set, the skill is not ranked, or the file has changed\n"),
     }
     if view.versions.len() > 1 {
         let _ = writeln!(out, "\n{}", strong("versions"));
         for version in &view.versions {
             let digest: String = version.digest.to_string().chars().take(SHORT_DIGEST).collect();
             let when = version.at_ms.map_or_else(|| "-".to_owned(), |at| clock::moment(at, zone));
-            let who = version.by.as_deref().unwrap_or("not by a proposal");
+            let who =
+                version.by.as_deref().unwrap_or(if version.number == 1 { "original" } else { "edited" });
             let back = if version.rollback { "rollback " } else { "" };
             let why = version.why.as_deref().unwrap_or_default();
             let now = if version.current { "  current" } else { "" };

@@ -291,6 +291,12 @@ impl Catalog {
         self.in_folder(&skill.root_dir).is_some_and(|(_, root)| self.is_own_root(root))
     }
 
+    /// Returns whether a skill ships with this program.
+    pub fn is_shipped(&self, skill: &Skill) -> bool {
+        let mut shipped = self.roots.iter().filter(|root| root.origin == RootOrigin::Shipped);
+        shipped.any(|root| skill.location.starts_with(&root.path))
+    }
+
     /// Returns every skill with its root and with the id that its folder has, in order of precedence.
     pub fn candidates(&self) -> impl Iterator<Item = (&Arc<Skill>, usize, &SkillId)> {
         let winners = self.entries.iter().map(|entry| (&entry.skill, entry.root, &entry.skill.id));

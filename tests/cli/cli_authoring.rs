@@ -375,6 +375,9 @@ fn a_proposal_is_approved_by_its_digests_and_rolled_back() {
     let approve =
         ["proposals", "approve", id, "--proposal-digest", digests[0], "--base-digest", digests[1], "--yes"];
     assert_eq!(home.json(&approve)["proposal"]["state"], "approved");
+    let shown = home.run(&["proposals", "show", id]).stdout;
+    let is_first = |line: &&str| line.trim_start().starts_with("v1 ");
+    assert!(shown.lines().find(is_first).is_some_and(|line| line.ends_with("original")), "{shown}");
     assert_eq!(fs::read_to_string(&file).unwrap(), old.replace("bills for customers", "bills and invoices"));
     assert_eq!(home.json(&["proposals", "rollback", id, "--yes"])["proposal"]["state"], "rolled_back");
     assert_eq!(fs::read_to_string(&file).unwrap(), old);

@@ -467,7 +467,7 @@ fn open_launch_dialog_follows_trust_and_edits() {
     let mut harness = opened(&client, 100, 30);
     let picked = Message::Picked(PickerKind::Launchable, "invoice-intake".to_owned());
     harness.deliver(AppEvent::All(picked)).wait_for("Launch a run");
-    has(&harness, &["the root is not trusted", "extract changes external state"]);
+    has(&harness, &["the root is not trusted", "unapproved", "step extract changes external state"]);
     assert!(!harness.screen().contains("^S launch"), "what cannot be done is not offered");
     let catalog_event = || AppEvent::All(Message::Catalog(Arc::new(catalog())));
     client.runs.add_contract(ready.clone());
@@ -500,7 +500,7 @@ fn launch_dialog_names_what_acts_without_an_approval() {
         let picked = Message::Picked(PickerKind::Launchable, "invoice-intake".to_owned());
         harness.deliver(AppEvent::All(picked)).wait_for("Launch a run");
         let approval = format!("{place}: wire.send");
-        has(&harness, &[approval.as_str(), "extract (wire.send) changes external state"]);
+        has(&harness, &[approval.as_str(), "step extract (wire.send) changes external state"]);
     }
 }
 

@@ -317,7 +317,7 @@ fn common_values_of_marked_runs_are_complete_or_scroll() {
     let mut harness = opened(&client, 120, 20);
     filter(&mut harness, "state:failed");
     harness.press("* r").wait_for("Resume 1 run");
-    has(&harness, &["this run", "Payment R-9", "field00=", "more below the list", "more below"]);
+    has(&harness, &["this run", "Payment R-9", "field00=", "more lines below the list", "more below"]);
     assert!(!harness.screen().contains("contract  "), "{}", harness.screen());
     harness.press(&"pagedown ".repeat(60));
     has(&harness, &["started by    ana"]);
@@ -520,7 +520,8 @@ fn runs_of_a_changed_skill_are_resumed_only_on_request() {
     let mut harness = opened(&client, 120, 36);
     filter(&mut harness, "state:failed");
     harness.press("* r").wait_for("skill changed since the launch");
-    has(&harness, &["Resume 2 runs", "1 run excluded.", "Include 1 run with the launched version"]);
+    has(&harness, &["Resume 2 runs", "1 run excluded.", "Include 1 run of changed skills"]);
+    has(&harness, &["use the contract of the launch"]);
     harness.press("W");
     has(&harness, &["Resume 3 runs", "with the contract of the launch", "W exclude changed skills"]);
     harness.press("ctrl-s S").wait_for("3 done");
@@ -539,7 +540,7 @@ fn a_skipped_resume_offers_the_contract_of_the_launch() {
                    contract of the launch, or launch the skill again";
     *client.runs.refusal.lock().unwrap() = Some(Error::new(Code::SkillChanged, message));
     harness.press("* r enter S").wait_for("3 skipped");
-    has(&harness, &["or launch the skill again", "Resume 3 runs with the launched version"]);
+    has(&harness, &["or launch the skill again", "Resume 3 runs with the contract of the launch"]);
     *client.runs.refusal.lock().unwrap() = None;
     harness.press("W S").wait_for("3 done");
     let sent = commands(&client);

@@ -1,4 +1,4 @@
-//! Runs and contracts over the real core and the shipped skills.
+//! Runs, contracts and drafts over the real core and the shipped skills.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -36,6 +36,15 @@ fn missing_contract_is_not_drawn_as_a_failure() {
     screen.wait_for("has no contract");
     let reason = right_line(&screen, "has no contract");
     assert!(reason.trim_start().starts_with("skill `json-diff`"), "without a sign of failure: {reason}");
+}
+
+#[test]
+fn draft_of_a_shipped_skill_requires_no_confirmation() {
+    let home = tempfile::tempdir().unwrap();
+    let mut screen = shipped(home.path(), Box::new(Browse::new()));
+    screen.press("w").wait_for("Draft of").type_text("!");
+    screen.press("ctrl-s").wait_for("shipped skills are read-only");
+    assert!(!screen.screen().contains("Write this description"), "{}", screen.screen());
 }
 
 #[test]

@@ -66,6 +66,7 @@ use skills_session::{Api, MessageRole, Payload};
 use skills_skill::{Skill, SkillId, client};
 
 pub use self::one_shot::{CoreParts, bisect, eval, lint};
+pub use self::proposals::SHIPPED_IS_READ_ONLY;
 pub(super) use self::proposals::read_only;
 pub use self::runs::{account, config_problems};
 

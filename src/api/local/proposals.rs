@@ -29,7 +29,7 @@ use skills_base::files::canonicalize;
 use skills_base::locked_folder::LockedFolder;
 use skills_config::Config;
 use skills_discovery::{self as discovery, Document, EvalOptions, GoldenChange, Router};
-use skills_registry::{Catalog, RootOrigin, Trust, TrustState};
+use skills_registry::{Catalog, Trust, TrustState};
 use skills_skill::{Digest, Finding, RefusalReason, Severity, Skill};
 
 /// Maximum number of characters of a justification or evidence.
@@ -162,7 +162,7 @@ impl Proposals {
         }
         let skill = self.skills.resolve(&skill_id)?;
         // It could never be approved.
-        if is_shipped(&self.skills.snapshot(), &skill) {
+        if self.skills.snapshot().is_shipped(&skill) {
             return Err(Error::new(Code::InvalidRequest, SHIPPED_IS_READ_ONLY));
         }
         let (evaluator, store) = (self.evaluator(), self.proposal_store());
@@ -544,18 +544,12 @@ fn summary(ProposalHead { facts, title }: &ProposalHead) -> ProposalSummary {
 }
 
 /// Why the file of a shipped skill is not written, and what to do instead.
-const SHIPPED_IS_READ_ONLY: &str =
+pub const SHIPPED_IS_READ_ONLY: &str =
     "shipped skills are read-only; copy the skill's folder to your own root and change the copy";
-
-/// Returns whether a skill is shipped with this program.
-fn is_shipped(catalog: &Catalog, skill: &Skill) -> bool {
-    let mut shipped = catalog.roots.iter().filter(|root| root.origin == RootOrigin::Shipped);
-    shipped.any(|root| skill.location.starts_with(&root.path))
-}
 
 /// Returns why the file of a skill cannot be written; `None` if it can.
 pub(crate) fn read_only(catalog: &Catalog, skill: &Skill) -> Option<String> {
-    if is_shipped(catalog, skill) {
+    if catalog.is_shipped(skill) {
         return Some(SHIPPED_IS_READ_ONLY.to_owned());
     }
     let real = canonicalize(&skill.location).ok()?;

@@ -264,7 +264,7 @@ pub struct LintArgs {
     /// Print only findings of this severity or above.
     #[arg(long, value_name = "SEVERITY", value_parser = super::value_parsers::parse_name::<Severity>(SEVERITIES))]
     pub level: Option<Severity>,
-    /// Print only the number of findings of each rule.
+    /// Print only the number of findings of each rule and severity.
     #[arg(long)]
     pub summary: bool,
     /// Fix what can be fixed unambiguously: quoting, fences, byte order mark, line endings.

@@ -235,8 +235,8 @@ impl Page {
         let digest = run.contract_digest.get(..12).unwrap_or(&run.contract_digest);
         let contract = match detail.contract_unchanged {
             Some(true) => "unchanged since the launch",
-            Some(false) => "changed since the launch; the launched version is used",
-            None => "the skill is not loaded or can no longer run; the launched version is used",
+            Some(false) => "changed since the launch; the contract of the launch is used",
+            None => "the skill is not loaded or can no longer run; the contract of the launch is used",
         };
         self.fact(out, "contract", &format!("{digest}, {contract}"));
         self.fact(out, "isolation", &safe_text::line(&detail.isolation));

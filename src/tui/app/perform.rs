@@ -258,6 +258,9 @@ impl Executor {
             }
             Effect::EditDescription(mut skill) => {
                 skill.intent = skill.intent.or_else(|| screen.panes.iter().find_map(Pane::request));
+                let catalog = &screen.core.catalog;
+                let edited = catalog.by_id(skill.skill_id.as_str());
+                skill.is_shipped = edited.is_some_and(|edited| catalog.is_shipped(edited));
                 let (editor, measure) = DraftEditor::open(pane, skill);
                 screen.overlays.open(editor);
                 self.commands.push(AppCommand::Call(pane, measure));

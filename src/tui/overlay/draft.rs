@@ -21,7 +21,7 @@ use crate::widgets::{
     Painter, RichLine, Scroll, Seg, Title, cells, count, counted, cut_line, rows_above_note, shown,
     signed_count, wrap,
 };
-use skills_api::{DraftMeasure, DraftReport, DraftRequest, Event};
+use skills_api::{DraftMeasure, DraftReport, DraftRequest, Event, SHIPPED_IS_READ_ONLY};
 use skills_base::text::collapse_whitespace;
 use skills_discovery::{Advice, clauses};
 use skills_registry::Catalog;
@@ -46,6 +46,8 @@ pub struct DescriptionEdit {
     pub proposed: Option<String>,
     /// The request of Discover, if any.
     pub intent: Option<String>,
+    /// Whether the skill ships with this program, so that nothing can be written.
+    pub is_shipped: bool,
 }
 
 impl DescriptionEdit {
@@ -59,6 +61,7 @@ impl DescriptionEdit {
             tags: skill.tags.clone(),
             proposed: None,
             intent,
+            is_shipped: false,
         }
     }
 }
@@ -548,6 +551,10 @@ impl DraftEditor {
             let note = "nothing to write: only white space at the ends differs";
             return Outcome::Request(self.pane, vec![Effect::Toast(note.to_owned())]);
         }
+        if self.skill.is_shipped {
+            self.not_written = Some((SHIPPED_IS_READ_ONLY.to_owned(), Role::Danger));
+            return Outcome::Stay;
+        }
         if !self.confirming {
             self.confirming = true;
             self.scroll = Scroll::default();
@@ -879,6 +886,7 @@ mod tests {
             tags: Vec::new(),
             proposed: None,
             intent: Some("read my statement".to_owned()),
+            is_shipped: false,
         };
         let (editor, effect) = DraftEditor::open(PaneId::Browse, skill);
         assert!(matches!(effect, Effect::Draft { generation: 1, .. }));
@@ -1145,6 +1153,17 @@ mod tests {
             "a text is not lost by one key"
         );
         assert_eq!(editor.key(key(KeyCode::Null), Some(Action::Back)), Outcome::Close);
+    }
+
+    #[test]
+    fn draft_of_a_shipped_skill_is_refused_without_confirmation() {
+        let mut editor = editor();
+        editor.skill.is_shipped = true;
+        editor.key(key(KeyCode::Char('!')), None);
+        assert_eq!(editor.key(key(KeyCode::Null), Some(Action::Execute)), Outcome::Stay);
+        assert!(!editor.confirming);
+        assert_eq!(text(&editor), format!("{SHIPPED_IS_READ_ONLY}\n"));
+        assert_eq!(editor.key(key(KeyCode::Null), Some(Action::Execute)), Outcome::Stay);
     }
 
     #[test]

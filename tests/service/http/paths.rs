@@ -380,6 +380,11 @@ async fn skill_files_and_stored_content_are_targets() {
         let refused = preview(reference).await;
         assert_eq!(refused["reason"]["check"], "target", "{reference} {code}");
     }
+    for (digest, is_prefix) in [("zz", false), ("e3b0c", false), ("e3b0cz", false), ("0000000000", true)] {
+        let refused = preview(&format!("artifact:{digest}")).await;
+        assert_eq!(refused["reason"]["check"], "target", "{digest}");
+        assert_eq!(!refused.to_string().contains("is not a digest prefix"), is_prefix, "{refused}");
+    }
     let binary = json!({ "name": "a.bin", "content": "AP8=", "encoding": "base64" });
     assert_eq!(call(&test_server, "artifact.create", binary).await.unwrap()["bytes"], 2);
     let wrong = json!({ "name": "a.bin", "content": "no base64!", "encoding": "base64" });

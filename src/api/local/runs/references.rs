@@ -149,19 +149,18 @@ impl Targets {
                 return targets.local_file(&reference, local_files.as_ref());
             };
             let digest = digest.to_lowercase();
-            let stored = if digest.len() < MIN_DIGEST_CHARS {
-                Vec::new()
-            } else {
-                let listed = artifacts.available(|owner| sessions.admits(owner)).map_err(|e| {
-                    Error::new(Code::InternalError, format!("cannot read the artifact folder: {e}"))
-                })?;
-                listed.into_iter().filter(|artifact| artifact.digest.starts_with(&digest)).collect()
-            };
+            if digest.len() < MIN_DIGEST_CHARS || !digest.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+                return Err(missing(format!(
+                    "`{digest}` is not a digest prefix: expected at least {MIN_DIGEST_CHARS} hexadecimal digits"
+                )));
+            }
+            let mut stored = artifacts.available(|owner| sessions.admits(owner)).map_err(|e| {
+                Error::new(Code::InternalError, format!("cannot read the artifact folder: {e}"))
+            })?;
+            stored.retain(|artifact| artifact.digest.starts_with(&digest));
             let [artifact] = stored.as_slice() else {
                 let how = match stored.len() {
-                    0 => format!(
-                        "no artifact digest begins with {digest:?} (at least {MIN_DIGEST_CHARS} digits)"
-                    ),
+                    0 => format!("no artifact digest begins with `{digest}`"),
                     n => format!("{n} artifact digests begin with {digest}; use more digits"),
                 };
                 return Err(missing(how));

@@ -132,7 +132,7 @@ impl Phase {
             Self::Done => {
                 let mut out = vec![hint(Action::Up, "run")];
                 if runs.changed().next().is_some() {
-                    out.push(hint(Action::AllowChangedSkill, "resume with the launched version"));
+                    out.push(hint(Action::AllowChangedSkill, "resume with the contract of the launch"));
                 }
                 out.push(hint(Action::Back, "close"));
                 out
@@ -173,7 +173,7 @@ fn cut_head(head: &mut Vec<RichLine>, height: usize, painter: &Painter<'_>) -> V
     let mut rest = head.split_off(height.saturating_sub(1));
     if height > 0 {
         let (ellipsis, down) = (painter.glyphs.ellipsis, painter.glyphs.down);
-        let note = format!("{ellipsis} {} more below the list {down}", counted(rest.len(), "line"));
+        let note = format!("{ellipsis} {} below the list {down}", counted(rest.len(), "more line"));
         head.push(RichLine::of(note, Role::Waiting));
     }
     rest.insert(0, RichLine::of("continued from above the list", Role::Muted));
@@ -363,7 +363,8 @@ impl BulkDialog {
         };
         let changed = self.runs.changed().count();
         let despite = |label: &str| {
-            let which = if label == "Exclude" { "of changed skills" } else { "with the launched version" };
+            let which =
+                if label == "Resume" { "with the contract of the launch" } else { "of changed skills" };
             let label = format!("{label} {} {which}", counted(changed, "run"));
             (changed > 0).then(|| Button::new(Action::AllowChangedSkill, label))
         };

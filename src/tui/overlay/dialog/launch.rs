@@ -181,8 +181,14 @@ impl LaunchDialog {
         }
         let unapproved: Vec<String> = self.view.steps.iter().filter_map(unapproved).collect();
         if !unapproved.is_empty() {
-            let change = if unapproved.len() == 1 { "changes" } else { "change" };
-            row("no approval", &format!("{} {change} external state", unapproved.join(", ")), Role::Warning);
+            let (step, change) =
+                if unapproved.len() == 1 { ("step", "changes") } else { ("steps", "change") };
+            // A step that waits for the approval of one capability can call another one without.
+            let text = format!(
+                "{step} {} {change} external state without waiting for approval",
+                unapproved.join(", ")
+            );
+            row("unapproved", &text, Role::Warning);
         }
         row("isolation", &self.view.isolation, Role::Text);
         out

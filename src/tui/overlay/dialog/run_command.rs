@@ -482,7 +482,7 @@ impl Overlay for RunCommandDialog {
         }
         if let Some(flag) = self.fields.despite.filter(|_| asks) {
             let sign = if flag { painter.glyphs.set } else { painter.glyphs.pending };
-            let text = format!("{sign} continue with that of the launch");
+            let text = format!("{sign} use the contract of the launch");
             line(row(y), look.label, "contract", &text, self.focus == Focus::Despite, painter);
             self.drawn.despite = row(y);
         }

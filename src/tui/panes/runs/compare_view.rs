@@ -10,6 +10,7 @@ use super::run_list::RunList;
 use super::state_view::scrolled;
 use super::steps_view::sign;
 use super::view::spinner;
+use crate::glyphs::Glyphs;
 use crate::pane::{Draw, Picker, PickerKind};
 use crate::theme::Role;
 use crate::widgets::format::counted;
@@ -19,7 +20,7 @@ use crate::widgets::relative_time::{ago, duration};
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::text_width::{cells, cut_end, exact, shown};
-use crate::widgets::wrap::wrap_to;
+use crate::widgets::wrap::{cut_line, wrap_to};
 use skills_api::{Change, ComparedRun, RunComparison, RunDetail, StepComparison, compare_runs};
 use skills_store::{RunId, RunRecord};
 
@@ -152,7 +153,8 @@ fn pair_rows(comparison: &RunComparison, width: u16, cx: &Draw<'_>, turning: &'s
         None => lines.push(RichLine::of("no differences except timing", Role::Muted)),
     }
     if !comparison.same_contract {
-        lines.push(RichLine::of("the runs have different contracts", Role::Warning));
+        let segs = [Seg::new("the runs have different contracts", Role::Warning)];
+        lines.extend(wrap_to(&segs, width, 3, cx.glyphs.ellipsis));
     }
     lines.push(RichLine::default());
     for (what, changes) in [("inputs", &comparison.inputs), ("target", &comparison.target)] {
@@ -161,7 +163,7 @@ fn pair_rows(comparison: &RunComparison, width: u16, cx: &Draw<'_>, turning: &'s
     if lines.last().is_some_and(|line| line.width() > 0) {
         lines.push(RichLine::default());
     }
-    lines.extend(heads(comparison, width, cx.glyphs.ellipsis));
+    lines.extend(heads(comparison, width, cx.glyphs));
     lines.push(RichLine::default());
     for pair in &comparison.steps {
         pair_lines(pair, width, cx, turning, &mut lines);
@@ -212,17 +214,29 @@ impl Columns {
     }
 }
 
-/// Returns the state and the duration of both runs.
-fn heads(comparison: &RunComparison, width: u16, ellipsis: &str) -> [RichLine; 2] {
-    let row = |name: &str, of: &dyn Fn(&ComparedRun) -> String| {
-        let side = |run| (None, Seg::new(of(run), Role::Text));
-        let sides = [side(&comparison.left), side(&comparison.right)];
-        Columns::of(width).line(Seg::new(name, Role::Muted), sides, ellipsis)
+/// Returns the id of both runs with the sign of its values, the state and the duration.
+fn heads(comparison: &RunComparison, width: u16, glyphs: &Glyphs) -> [RichLine; 3] {
+    let row = |name: &str, signs: [Option<Seg>; 2], of: &dyn Fn(&ComparedRun) -> String| {
+        let [left, right] = signs;
+        let side = |sign, run| (sign, Seg::new(of(run), Role::Text));
+        let sides = [side(left, &comparison.left), side(right, &comparison.right)];
+        Columns::of(width).line(Seg::new(name, Role::Muted), sides, glyphs.ellipsis)
     };
+    let minus = Seg::new(format!("{} ", glyphs.minus), Role::DiffDel);
+    let signs = [Some(minus), Some(Seg::new("+ ", Role::DiffAdd))];
     [
-        row("step", &|side| side.state.label().to_owned()),
-        row("in total", &|side| side.took_ms.map(duration).unwrap_or_default()),
+        row("run", signs, &|side| tail(&side.run)),
+        row("step", [None, None], &|side| side.state.label().to_owned()),
+        row("in total", [None, None], &|side| side.took_ms.map(duration).unwrap_or_default()),
     ]
+}
+
+/// Appends a note about a step, indented.
+fn note_lines(text: &str, width: u16, ellipsis: &str, lines: &mut Vec<RichLine>) {
+    for mut line in wrap_to(&[Seg::new(text, Role::Muted)], width.saturating_sub(2), 3, ellipsis) {
+        line.segs.insert(0, Seg::new("  ", Role::Muted));
+        lines.push(line);
+    }
 }
 
 fn pair_lines(
@@ -245,10 +259,11 @@ fn pair_lines(
     let name = Seg::new(shown(&pair.step), name_role);
     lines.push(Columns::of(width).line(name, sides, cx.glyphs.ellipsis));
     if !differences.is_empty() {
-        lines.push(RichLine::of(format!("  {}", differences.join(", ")), Role::Muted));
+        note_lines(&differences.join(", "), width, cx.glyphs.ellipsis, lines);
     }
     if pair.same_inputs == Some(false) && pair.inputs.is_empty() {
-        lines.push(RichLine::of("  inputs are not recorded (recorded in audit mode full)", Role::Muted));
+        let text = "inputs are not recorded (only in audit mode full)";
+        note_lines(text, width, cx.glyphs.ellipsis, lines);
     }
     if pair.other_binding() {
         let value = |binding: &Option<String>| binding.clone().map(serde_json::Value::String);
@@ -267,7 +282,8 @@ fn pair_lines(
 /// Appends each difference, with both values below it.
 fn change_lines(what: &str, found: &[Change], width: u16, cx: &Draw<'_>, lines: &mut Vec<RichLine>) {
     for change in found.iter().take(MAX_DIFFERENCES) {
-        lines.push(RichLine::of(format!("{what}{}", exact(&change.path)), Role::Muted));
+        let path = RichLine::of(format!("{what}{}", exact(&change.path)), Role::Muted);
+        lines.push(cut_line(&path, width, cx.glyphs.ellipsis));
         for (value, sign, role) in
             [(&change.left, cx.glyphs.minus, Role::DiffDel), (&change.right, "+", Role::DiffAdd)]
         {
@@ -292,6 +308,42 @@ fn pad(text: &str, width: u16) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use skills_model::RunState;
+
+    #[test]
+    fn heads_name_each_run_with_its_sign() {
+        let side = |id: &str| ComparedRun {
+            run: RunId(id.to_owned()),
+            skill_id: "invoice-intake".to_owned(),
+            contract_version: "1.2.0".to_owned(),
+            state: RunState::Completed,
+            took_ms: None,
+        };
+        let comparison = RunComparison {
+            left: side("0198a1b7f3c"),
+            right: side("0198a1b6128"),
+            same_contract: true,
+            same: true,
+            first: None,
+            inputs: Vec::new(),
+            target: Vec::new(),
+            outputs: Vec::new(),
+            steps: Vec::new(),
+        };
+        for width in [28, 116] {
+            let [run, ..] = heads(&comparison, width, &crate::glyphs::UNICODE);
+            let text = run.plain_text();
+            assert_eq!(text.split_whitespace().collect::<Vec<_>>(), ["run", "−", "F3C", "+", "128"]);
+        }
+    }
+
+    #[test]
+    fn notes_of_a_step_are_wrapped() {
+        let mut lines = Vec::new();
+        note_lines("inputs are not recorded (only in audit mode full)", 29, "…", &mut lines);
+        let texts: Vec<String> = lines.iter().map(|line| line.plain_text().trim_end().to_owned()).collect();
+        assert_eq!(texts, ["  inputs are not recorded", "  (only in audit mode full)"]);
+    }
 
     #[test]
     fn columns_of_a_narrow_comparison_have_gaps() {
