@@ -1,5 +1,6 @@
 //! The API of the core: the requests, results and errors of every adapter.
 
+mod approver_obstacle;
 mod bisect;
 mod board;
 mod budget_fit;

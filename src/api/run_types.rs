@@ -13,6 +13,7 @@ use super::{Code, LocalFiles};
 use skills_base::number::byte_size;
 use skills_config::quoted;
 use skills_model::{Choice, Expiry, Verdict};
+use skills_registry::policy::RequiredApprovals;
 use skills_runs::Artifact;
 use skills_skill::contract::Conformance;
 use skills_skill::{AttachTarget, EffectMode, SkillId, safe_text};
@@ -355,10 +356,13 @@ pub struct DecisionPreview {
     /// as `blocked`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_public: Option<String>,
-    /// Why an approval by the account of this process does not count, unless it names another approver. Only known to a
-    /// local caller.
-    #[serde(skip)]
+    /// Why an approval by the caller does not count: the principal of the key, or for a local caller the account of the
+    /// process, unless it names another approver. Absent for unauthenticated callers of a service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_approver: Option<String>,
+    /// The requirements that `not_approver` is determined by. Only known to the core of the process.
+    #[serde(skip)]
+    pub required: Option<RequiredApprovals>,
     /// The scope that the caller's key lacks to approve or deny. Determined by the client.
     #[serde(skip)]
     pub missing_scope: Option<Scope>,

@@ -16,7 +16,7 @@ use skills_api::remote::{Address, KEY_VARIABLE, Key, Remote};
 use skills_api::{
     Client, Code, ConnectionState, CoreParts, Error, Local, OperatorClient, RunClient, SessionClient,
 };
-use skills_config::{Arguments, Audience, Config, Env, GlyphSet, MEMORY_STORE, MissingStore};
+use skills_config::{Arguments, Audience, Config, Env, GlyphSet, Invocation, MEMORY_STORE, MissingStore};
 use skills_skill::safe_text;
 
 /// What a command reports instead of commands that would use the store again, if that is in memory.
@@ -29,8 +29,9 @@ impl<T: Client + RunClient + OperatorClient + SessionClient> FullClient for T {}
 
 /// The core of a command: in this process, or on a remote service.
 pub enum Backend {
-    /// In this process. With `json`, notices are only logged: standard error holds only a JSON error.
-    Local { local: Box<Local>, json: bool },
+    /// In this process, with the options of the call. With `json`, notices are only logged: standard error holds only a
+    /// JSON error.
+    Local { local: Box<Local>, called: Invocation, json: bool },
     /// On a remote service.
     Remote(Box<Remote>),
 }
@@ -48,8 +49,9 @@ impl Backend {
 /// Reports notices from the command at the end, where the user sees them.
 impl Drop for Backend {
     fn drop(&mut self) {
-        let Self::Local { local, json: false } = self else { return };
+        let Self::Local { local, called, json: false } = self else { return };
         for notice in local.take_notices() {
+            let notice = called.completed_in(&notice);
             super::failure::print(&format!("skills: {}\n", safe_text::line(&notice)), false);
         }
     }
@@ -179,7 +181,8 @@ impl Context {
         self.take_signs(&config);
         if config.connect.is_none() {
             let local = Box::new(Local::open_once(config, needs).await?);
-            return Ok(Backend::Local { local, json: self.out.json });
+            let called = invocation(&self.global, None);
+            return Ok(Backend::Local { local, called, json: self.out.json });
         }
         let remote = connect(&config, &self.env).await?;
         let address = remote.address().to_string();

@@ -54,7 +54,9 @@ async fn create(cx: &mut Context) -> Result<Exit, Failure> {
 }
 
 async fn check(cx: &mut Context) -> Result<Exit, Failure> {
-    let client = Backend::Local { local: Box::new(cx.open(CoreParts::Catalog).await?), json: cx.out.json };
+    let local = Box::new(cx.open(CoreParts::Catalog).await?);
+    let client =
+        Backend::Local { local, called: super::runs::invocation(&cx.global, None), json: cx.out.json };
     let Some(local) = client.as_local() else { return Ok(Exit::Success) };
     let found = local.store().health().await?;
     cx.out

@@ -374,6 +374,7 @@ mod tests {
             blocked: None,
             blocked_public: None,
             not_approver: None,
+            required: None,
             missing_scope: None,
             pause: None,
         }

@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 use skills_api::operations::Service;
 use skills_api::{Code, Error, Local, RateLimit};
 use skills_base::private_files;
-use skills_cli::{Context, Exit, Failure, ServeArgs};
-use skills_config::quoted;
+use skills_cli::{Context, Exit, Failure, ServeArgs, invocation};
+use skills_config::{Invocation, quoted};
 use skills_http::{Authenticator, Server, ServiceKeys, Settings, Timeouts};
 use skills_mcp::{HttpSettings, SessionLimits};
 use skills_skill::safe_text;
@@ -42,7 +42,8 @@ pub fn serve(cx: &mut Context, args: &ServeArgs) -> Result<Exit, Failure> {
     let local = Arc::new(Local::open(config)?);
     // Fail at startup rather than reject every write: launches and decisions must be recorded.
     runtime.block_on(local.store().require_writable())?;
-    print_notices(&local);
+    let called = invocation(&cx.global, None);
+    print_notices(&local, &called);
     let served = runtime.block_on(listen(cx, &local, address, keys, limit, args));
     // From here on, a signal ends the process at once, whatever is still running.
     runtime.spawn(async {
@@ -51,15 +52,15 @@ pub fn serve(cx: &mut Context, args: &ServeArgs) -> Result<Exit, Failure> {
     });
     // Release the leases of this process so that other workers can claim its runs at once.
     runtime.block_on(local.stop_workers());
-    print_notices(&local);
+    print_notices(&local, &called);
     drop(local);
     runtime.shutdown_background();
     served
 }
 
-fn print_notices(local: &Local) {
+fn print_notices(local: &Local, called: &Invocation) {
     for notice in local.take_notices() {
-        eprintln!("skills: {}", safe_text::line(&notice));
+        eprintln!("skills: {}", safe_text::line(&called.completed_in(&notice)));
     }
 }
 

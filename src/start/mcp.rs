@@ -41,8 +41,9 @@ pub fn serve(cx: &Context, args: &McpArgs) -> Result<Exit, Failure> {
         let served = runtime.block_on(over(cx, &config, args, service, end));
         // Release the leases of this process so that other workers can claim its runs at once.
         runtime.block_on(local.stop_workers());
+        let called = invocation(&cx.global, None);
         for notice in local.take_notices() {
-            eprintln!("skills: {}", safe_text::line(&notice));
+            eprintln!("skills: {}", safe_text::line(&called.completed_in(&notice)));
         }
         served
     };

@@ -78,6 +78,7 @@ fn show(cx: &Context, log: RingBuffer, play: Option<DemoOptions>) -> Result<Exit
         .map_err(|e| Error::new(Code::InternalError, format!("cannot start the async runtime: {e}")))?;
     let invocation = invocation(&cx.global, Some(&cx.cwd));
     let depth = cx.global.no_color.then_some(Depth::None);
+    let called = invocation.clone();
     let settings = Settings { log, invocation, depth, ..Settings::of(&config) };
     if config.connect.is_some() {
         let remote = Arc::new(runtime.block_on(connect(&config, &cx.env))?);
@@ -104,7 +105,7 @@ fn show(cx: &Context, log: RingBuffer, play: Option<DemoOptions>) -> Result<Exit
     // The notice is also shown in the window, because what is printed before the first frame is not visible.
     for notice in local.take_notices() {
         // A closed terminal, on which `eprintln!` would panic, reads no notices.
-        let _ = writeln!(std::io::stderr(), "skills: {}", safe_text::line(&notice));
+        let _ = writeln!(std::io::stderr(), "skills: {}", safe_text::line(&called.completed_in(&notice)));
     }
     // A scan or token count that is still running must not delay the exit.
     runtime.shutdown_background();

@@ -20,9 +20,9 @@ use super::why_report;
 use super::widgets::render::render;
 use crate::widgets::RichLine;
 use skills_api::{
-    Code, CollisionFilter, Connection, Core, DraftMeasure, DraftRequest, Error, LocalFiles, NewDescription,
-    SavedDescription, SharedClient, SharedSessionClient, ShownFile, VisibilityRequest, WhyRequest,
-    save_description, visibility, why,
+    Code, CollisionFilter, Connection, Core, DraftMeasure, DraftRequest, Error, Event, LocalFiles,
+    NewDescription, SavedDescription, SharedClient, SharedSessionClient, ShownFile, VisibilityRequest,
+    WhyRequest, save_description, visibility, why,
 };
 use skills_config::Invocation;
 use skills_discovery::Request;
@@ -148,9 +148,11 @@ impl EffectRunner {
         use tokio::sync::broadcast::error::RecvError;
         let mut events = self.client.events();
         let (client, news) = (Arc::clone(&self.client), self.news.clone());
+        let called = Arc::clone(&self.invocation);
         let follow = async move {
             loop {
                 let message = match events.recv().await {
+                    Ok(Event::Notice(text)) => Message::Event(Event::Notice(called.completed_in(&text))),
                     Ok(event) => Message::Event(event),
                     Err(RecvError::Lagged(_)) => match client.catalog().await {
                         Ok(catalog) => Message::Catalog(catalog),

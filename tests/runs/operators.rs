@@ -96,7 +96,11 @@ async fn two_other_people_have_to_approve() {
     let note = "a second approval by the same person does not count: approved, 1 of 2";
     assert!(again.note.ends_with(note), "{}", again.note);
     let sheet = core.run(&waiting.id.0).await.unwrap().sheet.unwrap();
-    assert!(sheet.why.contains("2 people have to approve, so far bo"), "{}", sheet.why);
+    assert!(
+        sheet.why.contains("requires 2 approvals (1 so far: bo); ana, who started the run, cannot approve"),
+        "{}",
+        sheet.why
+    );
     let last = by(key("root", &[Scope::Admin, Scope::Decide])).await.unwrap();
     assert_eq!(last.run.state, RunState::Pending);
     assert_eq!(wait_for_completion(&core, &waiting.id.0).await.state, RunState::Completed);
@@ -155,7 +159,7 @@ async fn a_contract_raises_what_its_approvals_require() {
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [1, 2] })).await;
     let sheet = core.run(&waiting.id.0).await.unwrap().sheet.unwrap();
-    assert!(sheet.why.contains("2 people have to approve"), "{}", sheet.why);
+    assert!(sheet.why.contains("requires 2 approvals (none yet)"), "{}", sheet.why);
     let by = async |name| {
         let command = decide(&waiting, Verdict::Approve, "lee");
         core.command_as(&waiting.id.0, command, Some(key(name, &[Scope::Decide]))).await
@@ -186,7 +190,7 @@ async fn person_who_changes_inputs_cannot_approve_alone() {
     assert_eq!(waiting.state, RunState::WaitingForHuman);
     let sheet = core.run(&waiting.id.0).await.unwrap().sheet.unwrap();
     assert!(
-        sheet.why.contains("not by ana or eve, who started the run or changed its inputs"),
+        sheet.why.contains("ana and eve, who started the run or changed its inputs, cannot approve"),
         "{}",
         sheet.why
     );

@@ -255,6 +255,7 @@ pub fn decision_preview(run: &RunRecord) -> DecisionPreview {
         blocked: None,
         blocked_public: None,
         not_approver: None,
+        required: None,
         missing_scope: None,
         pause: None,
     }

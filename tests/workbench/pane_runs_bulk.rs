@@ -527,7 +527,7 @@ fn runs_of_a_changed_skill_are_resumed_only_on_request() {
     has(&harness, &["Resume 2 runs", "1 run excluded.", "Include 1 run of changed skills"]);
     has(&harness, &["use the contract of the launch"]);
     harness.press("W");
-    has(&harness, &["Resume 3 runs", "with the contract of the launch"]);
+    has(&harness, &["Resume 3 runs", "with the contract of the launch", "W exclude changed skills"]);
     harness.press("ctrl-s S").wait_for("3 done");
     let sent = commands(&client);
     let despite =

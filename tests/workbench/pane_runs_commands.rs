@@ -363,8 +363,10 @@ fn second_approver_sees_who_decided_first() {
         run.run.decided = Some(Decision { verdict, step, inputs_digest, choice: None, result: None });
         (run.run.state, run.run.gate) = (RunState::Pending, None);
     });
-    harness.press("A").wait_for("Already decided");
-    has(&harness, &["Your decision", "was already approved by", "Close"]);
+    let run = id(1).to_uppercase();
+    let tail: String = run.chars().skip(run.len() - 3).collect();
+    harness.press("A").wait_for(&format!("invoice-intake {tail} was already approved by"));
+    has(&harness, &["Your decision", "Close"]);
     harness.press("esc").wait_until("the dialog is gone", |screen| !screen.contains("Your decision"));
 }
 

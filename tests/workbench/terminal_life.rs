@@ -432,6 +432,23 @@ fn binary_starts_ranks_idles_and_exits() {
 }
 
 #[test]
+fn a_damaged_store_is_reported_with_commands_for_it() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("g.db"), vec![7; 9_000]).unwrap();
+    let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_skills"));
+    command.args(["--demo", "--store", "sqlite:g.db"]);
+    at_home(&mut command, home.path());
+    let mut pty = Pty::spawn(command, 120, 36);
+    pty.wait_for("csv-profile").send("5").wait_for("cannot open").send("q");
+    assert_eq!(pty.wait_for_end(), 0);
+    let raw = String::from_utf8_lossy(&pty.raw).into_owned();
+    let (_, printed) = raw.split_once("skills: cannot start a worker").unwrap_or_else(|| panic!("{raw}"));
+    for command in ["restore FILE", "reset"] {
+        assert!(printed.contains(&format!("g.db db {command}`")), "{printed}");
+    }
+}
+
+#[test]
 fn unattended_demonstration_ends_and_stores_nothing() {
     let home = tempfile::tempdir().unwrap();
     let play = |script: &str| {

@@ -176,6 +176,23 @@ impl Caller {
         Ok(())
     }
 
+    /// Describes a missing scope, and what to do.
+    fn lacks(&self, scope: Scope) -> String {
+        let name = self.principal.as_ref().map_or("", |principal| principal.name.as_str());
+        let scopes = self.principal.iter().flat_map(|principal| &principal.scopes);
+        let scopes: Vec<String> = scopes.map(ToString::to_string).collect();
+        let has = if scopes.is_empty() { "none".to_owned() } else { scopes.join(", ") };
+        // The scopes of a process of the local account are an option of that process.
+        let (who, advice) = if self.local {
+            ("the caller", "restart the server with this scope")
+        } else {
+            ("the key", "use a key that has it")
+        };
+        format!(
+            "{who} {name} lacks the scope `{scope}`, which this request requires; {advice} (scopes of {name}: {has})"
+        )
+    }
+
     /// Returns which sessions the caller may use.
     pub fn session_access(&self) -> SessionAccess {
         match &self.principal {
@@ -729,12 +746,7 @@ impl Operation {
     /// Returns `forbidden`, naming the missing scope.
     pub fn may(&self, caller: &Caller) -> Result<(), Error> {
         if let Some(scope) = self.scope.filter(|scope| !caller.may(*scope)) {
-            let name = caller.principal.as_ref().map_or("the caller", |principal| principal.name.as_str());
-            let scopes = caller.principal.iter().flat_map(|principal| &principal.scopes);
-            let scopes: Vec<String> = scopes.map(ToString::to_string).collect();
-            let has = if scopes.is_empty() { "none".to_owned() } else { scopes.join(", ") };
-            let message = format!("{} needs the scope `{scope}`; scopes of {name}: {has}", self.name);
-            return Err(Error::needs_scope(scope, message));
+            return Err(Error::needs_scope(scope, caller.lacks(scope)));
         }
         Ok(())
     }
@@ -768,8 +780,12 @@ async fn refused(
         .reason
         .as_mut()
         .and_then(|reason| reason.get_mut(redact_paths::DECISION_FIELD)?.as_object_mut());
-    if let (Some(preview), Some(approver)) = (preview, caller.approver()) {
-        preview.insert("approver".to_owned(), json!(approver));
+    if let Some(preview) = preview {
+        // It is about the account of this process.
+        preview.remove("not_approver");
+        if let Some(approver) = caller.approver() {
+            preview.insert("approver".to_owned(), json!(approver));
+        }
     }
     let mut error = redact_paths::redact_error(service, error, caller_input).await;
     // It may quote notes and names that others wrote, which must not look like lines of this program.

@@ -1,5 +1,7 @@
 //! Operations on runs: launch, attach, follow, control.
 
+use std::collections::BTreeSet;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
@@ -11,11 +13,13 @@ use super::arguments::{
     SignalArguments, TargetsArguments,
 };
 use super::{CallContext, Hints, Operation, Route, Scope, execute};
+use crate::approver_obstacle::approver_obstacle;
 use crate::{
     AttachPreview, AttachRequest, Attached, Code, CommandResult, Error, LaunchRequest, Launched, NewArtifact,
     RunCommand, RunDetail, StoredArtifact,
 };
 use skills_model::Verdict;
+use skills_registry::policy::Approver;
 use skills_store::{RunFilter, RunPage, RunRecord};
 
 /// Maximum size of a body with the content of an artifact, in bytes: 8 MiB in Base64, plus the other fields.
@@ -319,9 +323,19 @@ async fn list_runs(context: CallContext, ask: RunListArguments) -> Result<RunPag
 
 async fn show_run(context: CallContext, one: RunArguments) -> Result<RunDetail, Error> {
     let mut detail = context.service.core.run(&one.run_id).await?;
+    let Some(preview) = &mut detail.sheet else { return Ok(detail) };
     // A caller with a key decides under the key's name, not under the account of the service.
-    if let (Some(preview), Some(approver)) = (&mut detail.sheet, context.caller.approver()) {
+    if let Some(approver) = context.caller.approver() {
         preview.approver = Some(approver);
+    }
+    // A core in another process has determined it for this one.
+    if let Some(required) = preview.required.take() {
+        let principal = context.caller.principal.as_ref();
+        preview.not_approver = principal.and_then(|principal| {
+            let scopes: BTreeSet<String> = principal.scopes.iter().map(ToString::to_string).collect();
+            let name = principal.name.as_str();
+            approver_obstacle(&detail.run, &required, Approver { names: &[name], scopes: &scopes }, name)
+        });
     }
     Ok(detail)
 }

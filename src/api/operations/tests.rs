@@ -105,6 +105,15 @@ fn a_missing_scope_is_named() {
     let caller = Caller { principal: Some(principal), ..Caller::anyone() };
     assert!(caller.may(Scope::Read) && !caller.may(Scope::Decide) && Caller::anyone().may(Scope::Admin));
     assert_eq!(caller.name(Some("eve".to_owned())).as_deref(), Some("ana"));
+    let message = |local| {
+        let caller = Caller { local, ..caller.clone() };
+        operation("skill.execute_async").unwrap().may(&caller).unwrap_err().message
+    };
+    assert_eq!(
+        message(false),
+        "the key ana lacks the scope `run`, which this request requires; use a key that has it (scopes of ana: read)"
+    );
+    assert!(message(true).contains("restart the server with this scope"), "{}", message(true));
 }
 
 #[test]

@@ -307,7 +307,7 @@ pub enum Command {
     Completions(CompletionsArgs),
     /// Print the manual page.
     Man(ManArgs),
-    /// Show, check or edit the configuration.
+    /// Locate, check or edit the configuration.
     Config(ConfigArgs),
 }
 

@@ -162,9 +162,9 @@ impl DecisionPrompt<'_> {
     fn instead(&self, preview: &DecisionPreview) -> String {
         let instruction = match self.choice {
             None if preview.outcome_unknown && self.verdict == Verdict::Approve => {
-                "run, with one of the choices"
+                "keep one of the choices and run"
             }
-            Some(Choice::Happened) if self.args.result.is_none() => "run, with the result for JSON",
+            Some(Choice::Happened) if self.args.result.is_none() => "replace JSON with the result and run",
             _ => "run",
         };
         format!("{instruction}: {}", self.command(preview))
@@ -345,11 +345,11 @@ mod tests {
         );
         preview.outcome_unknown = true;
         let instead = asking.instead(&preview);
-        assert!(instead.starts_with("run, with one of the choices: skills runs approve"), "{instead}");
+        assert!(instead.starts_with("keep one of the choices and run: skills runs approve"), "{instead}");
         assert!(instead.ends_with("--choice 'rerun|happened|skip|fail' --yes"), "{instead}");
         let prompt = DecisionPrompt { choice: Some(Choice::Happened), ..asking };
         let instead = prompt.instead(&preview);
-        assert!(instead.starts_with("run, with the result for JSON: skills"), "{instead}");
+        assert!(instead.starts_with("replace JSON with the result and run: skills"), "{instead}");
         assert!(instead.ends_with("--choice happened --result JSON --yes"), "{instead}");
     }
 }

@@ -117,6 +117,7 @@ pub fn detail(state: RunState) -> RunDetail {
         blocked: None,
         blocked_public: None,
         not_approver: None,
+        required: None,
         missing_scope: None,
         pause: None,
     });

@@ -159,8 +159,8 @@ impl RequiredApprovals {
         })
     }
 
-    /// Returns why an approval does not count; `None` if it does. `starters` are the person who started the run and those
-    /// who changed its inputs since, `waited_s` is how long the gate has waited, in seconds.
+    /// Returns why an approval does not count; `None` if it does. `starters` are the person who started the run, first, and
+    /// those who changed its inputs since, `waited_s` is how long the gate has waited, in seconds.
     pub fn refuses<'r>(
         &self,
         approver: Approver<'_>,
@@ -168,11 +168,11 @@ impl RequiredApprovals {
         waited_s: u64,
     ) -> Option<String> {
         if self.not_by_starter
-            && let Some(name) = starters.into_iter().find(|name| approver.names.contains(name))
+            && let Some((at, name)) =
+                starters.into_iter().enumerate().find(|(_, name)| approver.names.contains(name))
         {
-            return Some(format!(
-                "a person other than {name}, who started the run or changed its inputs, must approve"
-            ));
+            let did = if at == 0 { "started the run" } else { "changed the inputs of the run" };
+            return Some(format!("{name} {did} and cannot approve it; another person must"));
         }
         let is_on = |list: &[&str]| {
             list.iter().any(|entry| match entry.strip_prefix("scope:") {
@@ -239,8 +239,14 @@ mod tests {
         assert!(!refuses("ana", &none, 0));
         assert!(refuses("bo", &none, 0));
         assert!(!refuses("bo", &admin, 0));
-        assert!(refuses("kim", &admin, 0), "the starter, whatever their scopes");
-        assert!(refuses("lee", &admin, 0), "who changed the inputs, too");
+        let why = |name: &str| {
+            rules.refuses(Approver { names: &[name], scopes: &admin }, ["kim", "lee"], 0).unwrap()
+        };
+        assert_eq!(why("kim"), "kim started the run and cannot approve it; another person must");
+        assert_eq!(
+            why("lee"),
+            "lee changed the inputs of the run and cannot approve it; another person must"
+        );
         assert!(refuses("boss", &none, 3_599) && !refuses("boss", &none, 3_600));
         let approvers = |waited| rules.approvers(waited).collect::<Vec<_>>();
         assert_eq!(approvers(3_599), [["ana", "scope:admin"]]);

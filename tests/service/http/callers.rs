@@ -279,6 +279,33 @@ async fn only_admin_sees_what_an_obstacle_names() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn preview_states_why_its_caller_may_not_approve() {
+    let place = TestHome::new();
+    let policy = "approvals: {id: ledger, need: 2, not_by: starter}\n";
+    place.write("home/.config/skill-workbench/policy.yaml", policy);
+    let scopes: &[Scope] = &[Scope::Read, Scope::Run, Scope::Decide];
+    let names = [("lee", scopes), ("ana", scopes), ("bo", scopes)];
+    let (test_server, [lee, ana, bo]) = TestServer::with_keys(place, SessionLimits::default(), names).await;
+    let ask = async |key: &str, method: &str, path: &str, body: &str| {
+        test_server.ask(method, path, &[("x-api-key", key)], body).await.json()
+    };
+    let inputs = r#"{"inputs": {"amounts": [1]}}"#;
+    let waiting = ask(&lee, "POST", "/v1/skills/ledger/execute", inputs).await;
+    let run = waiting["error"]["reason"]["run_id"].as_str().unwrap_or_else(|| panic!("{waiting}"));
+    let path = format!("/v1/runs/{run}");
+    let sheet = async |key: &str| ask(key, "GET", &path, "").await["sheet"].clone();
+    let first = sheet(&ana).await;
+    assert_eq!(first["not_approver"], Value::Null);
+    let body = json!({ "step": first["step"], "inputs_digest": first["inputs_digest"] }).to_string();
+    ask(&ana, "POST", &format!("{path}/approve"), &body).await;
+    let of_starter = sheet(&lee).await["not_approver"].clone();
+    assert_eq!(of_starter, "lee started the run and cannot approve it; another person must");
+    let of_first = sheet(&ana).await["not_approver"].clone();
+    assert_eq!(of_first, "ana has already approved; another person must approve, too");
+    assert_eq!(sheet(&bo).await["not_approver"], Value::Null);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn only_admin_sees_where_the_store_is() {
     let names: [(&str, &[Scope]); 2] =
         [("reader", &[Scope::Read]), ("admin", &[Scope::Read, Scope::Run, Scope::Admin])];

@@ -10,6 +10,7 @@ use tokio::sync::OnceCell;
 
 use super::runtime::{CapabilityServices, LaunchPlaces, RunRuntime};
 use super::{Permissions, decision_preview, identity};
+use crate::approver_obstacle::{approver_obstacle, waited_s};
 use crate::operations::{OS_ACCOUNT, Scope};
 use crate::{Code, DecisionPreview, Error};
 use skills_config::{Config, quoted};
@@ -18,7 +19,7 @@ use skills_registry::Registry;
 use skills_registry::policy::{Approver, RequiredApprovals};
 use skills_runs::{PendingGate, Plan};
 use skills_skill::contract::Capability;
-use skills_store::{ClockReading, RunId, RunRecord, StoreError};
+use skills_store::{RunId, RunRecord, StoreError};
 
 /// The pending approvals of waiting runs, as they are now.
 pub(in crate::local) struct Approvals {
@@ -215,6 +216,7 @@ impl Approvals {
             let required = approvals.permissions.required_approvals(&run, &plan)?;
             preview.why = with_approvals(preview.why, &run, &required);
             preview.not_approver = not_approver(&run, &required, &name);
+            preview.required = Some(required);
             if let Some(blocker) = approvals.find_blocker(&runtime, &run, &plan, capability) {
                 let public = blocker.reason.as_ref().and_then(|reason| reason.get("message")?.as_str());
                 preview.blocked_public = public.map(str::to_owned);
@@ -246,37 +248,29 @@ fn with_approvals(why: String, run: &RunRecord, required: &RequiredApprovals) ->
     if required.need > 1 {
         let so_far = match &run.gate {
             Some(Gate::Human { approvals, .. }) if !approvals.is_empty() => {
-                format!("so far {}{}", approvals.by.join(", "), approvals.shared_choice())
+                let so_far = approvals.by.len();
+                format!("{so_far} so far: {}{}", approvals.by.join(", "), approvals.shared_choice())
             }
-            _ => "none has yet".to_owned(),
+            _ => "none yet".to_owned(),
         };
-        parts.push(format!("{} people have to approve, {so_far}", required.need));
+        parts.push(format!("requires {} approvals ({so_far})", required.need));
     }
     if required.not_by_starter {
         let starters: Vec<&str> = run.starters().collect();
         let what = if starters.len() > 1 { " or changed its inputs" } else { "" };
-        parts.push(format!("not by {}, who started the run{what}", starters.join(" or ")));
+        parts.push(format!("{}, who started the run{what}, cannot approve", starters.join(" and ")));
     }
-    parts.extend(required.approvers(waited_s(run)).map(|names| format!("only by {}", names.join(", "))));
+    let lists = required.approvers(waited_s(run));
+    parts.extend(lists.map(|names| format!("approvals only by {}", names.join(", "))));
     parts.join("; ")
-}
-
-/// Returns how long the gate of a run has waited, in seconds.
-pub(super) fn waited_s(run: &RunRecord) -> u64 {
-    u64::try_from((ClockReading::now().wall_ms - run.since_ms) / 1_000).unwrap_or(0)
 }
 
 /// Returns why an approval by the account of this process, with the default name of an approver, does not count.
 fn not_approver(run: &RunRecord, required: &RequiredApprovals, name: &str) -> Option<String> {
     let account = identity::account();
     let scopes: BTreeSet<String> = Scope::iter().map(|scope| scope.to_string()).collect();
-    let approver = Approver { names: &[account.as_str(), name], scopes: &scopes };
-    required.refuses(approver, run.starters(), waited_s(run)).or_else(|| {
-        let Some(Gate::Human { approvals, .. }) = &run.gate else { return None };
-        // About an unknown outcome, another choice replaces the first one.
-        let repeats = required.need > 1 && !run.is_outcome_unknown() && approvals.by.contains(&account);
-        repeats.then(|| format!("a person other than {account}, who has already approved, must approve"))
-    })
+    let names = [account.as_str(), name];
+    approver_obstacle(run, required, Approver { names: &names, scopes: &scopes }, &account)
 }
 
 #[cfg(test)]

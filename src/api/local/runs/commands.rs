@@ -7,11 +7,11 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use strum::IntoEnumIterator as _;
 
-use super::approval::waited_s;
 use super::lease_holder::with_holder;
 use super::runtime::{RunRuntime, RunStore};
 use super::workers::{OwnWorkers, returned, watched_run};
 use super::{Approvals, Permissions, Plans, find, identity, launch, operator};
+use crate::approver_obstacle::waited_s;
 use crate::operations::{Principal, Scope, await_returned_run};
 use crate::run_options::{MAX_KEY_LEN, ensure_without_nul, nul_in};
 use crate::{Code, CommandResult, Error, ResumeMode, RunCommand};

@@ -66,6 +66,7 @@ pub(super) fn preview(
         blocked: None,
         blocked_public: None,
         not_approver: None,
+        required: None,
         missing_scope: None,
         pause: None,
     })

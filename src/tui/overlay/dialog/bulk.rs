@@ -116,7 +116,10 @@ impl Phase {
                 let mut out = vec![hint(Action::Up, "run"), hint(Action::Mark, "include or exclude")];
                 out.extend(text.map(|label| hint(Action::Notes, label)));
                 if runs.changed().next().is_some() {
-                    out.push(hint(Action::AllowChangedSkill, "use the contract of the launch"));
+                    let is_on = runs.includes_changed();
+                    let label =
+                        if is_on { "exclude changed skills" } else { "use the contract of the launch" };
+                    out.push(hint(Action::AllowChangedSkill, label));
                 }
                 out.extend([hint(Action::NextPart, "next button"), hint(Action::Back, "back")]);
                 out
@@ -374,7 +377,7 @@ impl BulkDialog {
                     let label = format!("{} {runs}", verb(self.command).0);
                     out.push(Button { danger, ..Button::new(action, label) });
                 }
-                let is_on = self.runs.changed().all(|row| row.despite);
+                let is_on = self.runs.includes_changed();
                 out.extend(despite(if is_on { "Exclude" } else { "Include" }));
                 out
             }

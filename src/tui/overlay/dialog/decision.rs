@@ -333,7 +333,12 @@ fn caption(
             format!("Press {leave} to leave the field, then decide.").into(),
         ]
     } else if !gates.shows_selected() {
-        ["Not selected: Space selects this run."; 2].map(Cow::from)
+        let text = if gates.current().is_waiting() {
+            "Not selected: Space selects this run."
+        } else {
+            "This run is no longer waiting: move to another one."
+        };
+        [text; 2].map(Cow::from)
     } else if notes_are_empty {
         let runs = |verdict, executes| {
             let count = gates.count(verdict, executes);
@@ -632,6 +637,7 @@ mod tests {
     use super::*;
     use skills_api::RunCommand;
     use skills_api::operations::Scope;
+    use skills_store::RunOptions;
 
     fn preview(changes: serde_json::Value) -> DecisionPreview {
         let mut preview = json!({
@@ -789,6 +795,45 @@ mod tests {
     }
 
     #[test]
+    fn a_decided_run_among_others_is_not_offered() {
+        let mut decision = open(json!({}));
+        decision.gates.all.extend(Gates::new(preview(json!({"run": "r2"}))).all);
+        decision.press(Action::DenyNow);
+        let error = Error::new(Code::InvalidTransition, "step send was already approved by bo");
+        decision.answered(&RunId("r1".to_owned()), Err(&error));
+        assert_eq!(decision.notice.as_deref(), Some("send R1: step send was already approved by bo"));
+        decision.answered(&RunId("r2".to_owned()), Err(&Error::new(Code::Forbidden, "no")));
+        assert_eq!(decision.gates.all.iter().filter(|one| one.is_waiting()).count(), 1);
+        assert!(decision.gates.not_selected().ends_with("move to another run."));
+        decision.mark(1);
+        assert!(decision.gates.not_selected().ends_with("move to another run and press Space."));
+    }
+
+    #[test]
+    fn recorded_approval_is_not_offered_again() {
+        let result = json!({
+            "run": {
+                "id": "r1", "skill_id": "send", "state": "waiting_for_human", "held": false, "decided": null,
+                "gate": {"human": {
+                    "step": "send", "inputs_digest": "d1", "why": "confirmation",
+                    "approvals": {"need": 2, "by": ["ana"]},
+                }},
+                "contract_digest": "c", "inputs": {}, "target": null, "options": RunOptions::default(),
+                "outputs": null, "error": null, "trace_id": "t", "started_by": "lee", "source": null,
+                "progress": [0, 1], "step": null, "head": 0, "fence": 1, "created_ms": 0, "since_ms": 0,
+                "expires_ms": null, "allowed": ["approve"],
+            },
+            "note": "was already approved by ana", "worker_alive": true, "repeated": true,
+        });
+        let result: CommandResult = serde_json::from_value(result).unwrap();
+        let mut decision = open(json!({}));
+        decision.press(Action::ApproveNow);
+        decision.answered(&RunId("r1".to_owned()), Ok(&result));
+        assert!(!labels(&decision).contains(&"approve") && labels(&decision).contains(&"deny"));
+        assert!(decision.gates.no_approval().is_some_and(|why| why.contains("is recorded")));
+    }
+
+    #[test]
     fn copy_includes_the_target() {
         let inputs = json!({"amount": 1});
         let content = json!({"subject": "Offer"});
@@ -813,9 +858,13 @@ mod tests {
         let unreachable = || Error::service_unreachable(Code::UpstreamFailure, "gate", "cannot connect");
         let unknown = Error { reason: Some(json!({"outcome_unknown": true})), ..unreachable() };
         let refused = Error::new(Code::Forbidden, "no");
-        for (error, expected) in
-            [(unreachable(), "Not sent"), (unknown, "Sent, outcome unknown"), (refused, "Rejected")]
-        {
+        let not_approved = Error::new(Code::Forbidden, "not approved: lee started the run");
+        for (error, expected) in [
+            (unreachable(), "Not sent"),
+            (unknown, "Sent, outcome unknown"),
+            (refused, "No decision made: no"),
+            (not_approved, "Not approved: lee started the run"),
+        ] {
             let mut decision = open(json!({}));
             decision.press(Action::ApproveNow);
             assert!(decision.gates.sending());

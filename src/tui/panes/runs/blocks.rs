@@ -137,10 +137,11 @@ pub(super) fn lineage_lines(
     let mut row = |label: &str, segs: Vec<Seg>| labeled_row(label, segs, making, out);
     row("isolation", vec![Seg::new(shown(&detail.isolation), Role::Text)]);
     let digest: String = record.contract_digest.chars().filter(char::is_ascii_alphanumeric).collect();
-    let (state_text, role) = match detail.contract_unchanged {
-        Some(true) => ("unchanged", Role::Muted),
-        Some(false) => ("skill changed", Role::Warning),
-        None => ("skill not loaded or cannot run", Role::Warning),
+    let state_text = match detail.contract_unchanged {
+        // The skill may have changed since these details were loaded.
+        Some(true) => "",
+        Some(false) => " skill changed",
+        None => " skill not loaded or cannot run",
     };
     let short = format!(
         "{}{}{}",
@@ -154,7 +155,7 @@ pub(super) fn lineage_lines(
             Seg::new(shown(&detail.contract_version), Role::Text),
             Seg::new(format!(" {} digest ", glyphs.dot), Role::Muted),
             Seg::new(short, Role::Text),
-            Seg::new(format!(" {state_text}"), role),
+            Seg::new(state_text, Role::Warning),
         ],
     );
     corrected_lines(state, making, out);

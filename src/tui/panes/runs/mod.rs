@@ -163,8 +163,9 @@ impl Runs {
                 let made = result.run.id != *run;
                 let effects = made.then(|| browser.go_to(&result.run.id)).flatten();
                 // `was already approved by ana` has no subject.
-                let subject =
-                    if result.repeated { shown(result.run.title_or_skill()) + " " } else { String::new() };
+                let of_run =
+                    || format!("{} {} ", shown(result.run.title_or_skill()), list::tail(&result.run.id));
+                let subject = if result.repeated { of_run() } else { String::new() };
                 let note = subject + &shown(&result.note);
                 std::iter::once(Effect::Toast(note)).chain(effects).collect()
             }

@@ -335,6 +335,11 @@ impl RunRows {
             .filter(move |row| resumes && row.run.allowed.contains(&CommandName::Resume) && stays(row))
     }
 
+    /// Returns whether all runs whose skill changed are included.
+    pub fn includes_changed(&self) -> bool {
+        self.changed().all(|row| row.despite)
+    }
+
     /// Includes the runs whose skill changed, with the contract of their launch, or leaves them out again. After
     /// sending, they alone are included.
     pub fn include_changed(&mut self, on: bool, after_sending: bool) {

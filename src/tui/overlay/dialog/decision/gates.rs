@@ -1,6 +1,6 @@
 //! The gates of a decision: first the one that the dialog was opened for, then others of the same capability.
 
-use super::super::parts::Button;
+use super::super::parts::{self, Button};
 use crate::action::Action;
 use crate::theme::Role;
 use crate::widgets::{Seg, age, shown, time_of_day, until_younger};
@@ -34,6 +34,16 @@ impl PendingGate {
     /// Returns the title of the run, or its skill.
     pub fn name(&self) -> String {
         shown(self.title.as_deref().unwrap_or(&self.preview.skill_id))
+    }
+
+    /// Returns the name with the end of the run's id: several runs may have the same name.
+    fn name_and_id(&self) -> String {
+        format!("{} {}", self.name(), parts::tail(&self.preview.run.0).to_uppercase())
+    }
+
+    /// Returns whether its run waits for a decision, as far as it is known.
+    pub fn is_waiting(&self) -> bool {
+        matches!(self.send_state, SendState::Open | SendState::Sent)
     }
 
     /// Returns why an approval by the suggested approver is rejected, unless another person is named.
@@ -279,7 +289,8 @@ impl Gates {
             }
             SendState::Past(why) => {
                 let is = if why.starts_with("was ") { "" } else { "is " };
-                format!("This one {is}{why}: Space selects another.")
+                let selects = if self.selected().next().is_some() { "" } else { " and press Space" };
+                format!("This one {is}{why}; move to another run{selects}.")
             }
             _ => "None is selected: Space selects the one under the cursor.".to_owned(),
         }
@@ -292,14 +303,19 @@ impl Gates {
             Ok(result) if result.repeated && result.run.approval_progress().is_some() => {
                 // It can still be denied.
                 one.send_state = SendState::Open;
+                // About an unknown outcome, another choice replaces the first one.
+                if !one.preview.outcome_unknown {
+                    let why = "your approval is recorded; another person must approve, too";
+                    one.preview.not_approver = Some(why.to_owned());
+                }
                 let message =
-                    format!("{}: your approval is recorded; waiting for another person", one.name());
+                    format!("{}: your approval is recorded; waiting for another person", one.name_and_id());
                 Some(Notice::at_top(message))
             }
             Ok(result) if result.repeated => {
                 // The other decision is final, and the later user must know it: the dialog stays until it is closed.
                 one.was_decided_before();
-                Some(Notice::at_top(format!("Already decided: {} {}", one.name(), shown(&result.note))))
+                Some(Notice::at_top(format!("{} {}", one.name_and_id(), shown(&result.note))))
             }
             Ok(_) => {
                 one.send_state = SendState::Done;
@@ -307,12 +323,12 @@ impl Gates {
             }
             Err(error) if error.code == Code::InvalidTransition => {
                 one.was_decided_before();
-                Some(Notice::aside(format!("Already decided: {}", shown(&error.message))))
+                Some(Notice::aside(format!("{}: {}", one.name_and_id(), shown(&error.message))))
             }
             Err(error) => {
                 // Sending the same decision again is safe: it returns the first result.
                 one.send_state = SendState::Open;
-                Some(Notice::at_top(format!("{}: {}", error.command_status(), shown(&error.message))))
+                Some(Notice::at_top(failure(error)))
             }
         }
     }
@@ -372,6 +388,20 @@ impl Gates {
             self.at += usize::from(at <= self.at);
         }
     }
+}
+
+/// Describes a decision that was not made, or whose outcome is unknown.
+fn failure(error: &Error) -> String {
+    let message = shown(&error.message);
+    for (begin, status) in [("not approved: ", "Not approved"), ("no decision made: ", "No decision made")] {
+        if let Some(why) = message.strip_prefix(begin) {
+            return format!("{status}: {why}");
+        }
+    }
+    let is_of_connection = error.is_outcome_unknown() || error.is_service_unreachable();
+    // "Rejected" could be the decision.
+    let status = if is_of_connection { error.command_status() } else { "No decision made" };
+    format!("{status}: {message}")
 }
 
 /// Returns what follows a decision, or the lack of one: label and text.

@@ -15,6 +15,7 @@ use crate::widgets::{
     Painter, RichLine, Scroll, Seg, age, break_code, cells, cut_end, exact, rows_above_note, shown, wrap_to,
 };
 use skills_api::{DecisionPreview, DecisionTarget, Differences, is_same};
+use skills_base::number::counted;
 use skills_model::{BEFORE_FIRST_STEP, approval_label};
 use skills_store::RunId;
 
@@ -242,16 +243,24 @@ fn list_lines(gates: &Gates, (width, roomy): (u16, bool), painter: &Painter<'_>,
     let first = (gates.at + 1).saturating_sub(rows);
     let dash = if painter.glyphs.ascii { "-" } else { "–" };
     let capability = shown(&preview.capability);
+    // Others may have been decided while the dialog was open.
+    let waiting = gates.all.iter().filter(|one| one.is_waiting()).count();
     let head = match (rows < all, preview.outcome_unknown) {
-        (false, false) => format!("{all} runs are waiting for {capability}"),
-        (false, true) => format!("{all} unknown outcomes of {capability}"),
-        (true, is_unknown) => {
+        (false, false) if waiting == 1 => format!("1 run is waiting for {capability}"),
+        (false, false) => format!("{waiting} runs are waiting for {capability}"),
+        (false, true) => format!("{} of {capability}", counted(waiting, "unknown outcome")),
+        (true, is_unknown) if waiting == all => {
             let what = if is_unknown { "loaded unknown outcomes of" } else { "loaded runs waiting for" };
             format!("{}{dash}{} of {all} {what} {capability}", first + 1, first + rows)
+        }
+        (true, is_unknown) => {
+            let what = if is_unknown { "with an unknown outcome of" } else { "waiting for" };
+            format!("{}{dash}{} of {all} loaded runs, {waiting} {what} {capability}", first + 1, first + rows)
         }
     };
     let matching = match (&gates.filter, rows < all || preview.outcome_unknown) {
         (None, _) => "",
+        (Some(_), false) if waiting == 1 => " and matches the filter",
         (Some(_), false) => " and match the filter",
         (Some(_), true) => ", all matching the filter",
     };
