@@ -753,16 +753,20 @@ impl Row {
 
     /// Returns whether the command is not sent to it, unless the person includes it.
     pub fn is_excluded(&self) -> bool {
+        self.stays_excluded() || self.awaits_review()
+    }
+
+    /// Returns whether it stays excluded when the cursor is on it.
+    fn stays_excluded(&self) -> bool {
         self.blocked.is_some()
             || (self.changed && !self.despite)
             || self.not_loaded().is_some()
             || !self.deviations.is_empty()
-            || self.awaits_review()
     }
 
     /// Returns whether it is excluded until the cursor is on it.
     fn awaits_review(&self) -> bool {
-        !self.fits && !self.reviewed && !self.chosen
+        !self.fits && !self.reviewed && !self.chosen && !self.stays_excluded()
     }
 
     /// Returns what excludes it until it is loaded: its inputs, or, for a decision, what would be executed.
