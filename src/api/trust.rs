@@ -17,7 +17,7 @@ use skills_registry::{Trust, TrustState};
 use skills_skill::contract::{self, Binding, Endpoint, Protocol, Service, ServiceTarget, StepAction};
 use skills_skill::lint::rules::{COMMAND_EXPANSION, HOOKS};
 use skills_skill::lint::{ARGUMENTS, executed_on_load};
-use skills_skill::{Digest, Finding, RefusalReason, Skill, SkillId, is_main_file};
+use skills_skill::{Digest, Finding, RefusalReason, Skill, SkillId, errors_and_warnings, is_main_file};
 
 /// File name of a contract.
 const CONTRACT: &str = "skill.yaml";
@@ -369,10 +369,17 @@ fn service_line(service: &Service) -> String {
     format!("{}{}", service.id, address.unwrap_or_default())
 }
 
-/// Returns id, version and number of steps of a contract, and everything that its steps may call.
+/// Returns id, version and number of steps of a contract, and everything that its steps may call; of a contract with
+/// errors, whose parts may be missing, their number and what the parsed steps call.
 fn contract_line(contract: &contract::Contract) -> String {
+    let called = called_by_steps(contract).join(", ");
+    let (errors, _) = errors_and_warnings(&contract.findings);
+    if errors > 0 {
+        let calls = if called.is_empty() { called } else { format!("; steps call {called}") };
+        return format!("invalid: {}, so it does not run{calls}", counted(errors, "error"));
+    }
     let steps = counted(contract.steps.len(), "step");
-    format!("{} {}, {steps}: {}", contract.id, contract.version, called_by_steps(contract).join(", "))
+    format!("{} {}, {steps}: {called}", contract.id, contract.version)
 }
 
 /// Returns everything that the steps of a contract may call, in order.
@@ -407,6 +414,20 @@ impl From<TrustError> for Error {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn contract_with_errors_is_called_invalid() {
+        let line = |steps: &str| {
+            let source = format!("id: demo.f\ndescription: Counts.\nsteps: {steps}\n");
+            contract_line(&contract::parse(Path::new("skill.yaml"), &source).0.unwrap())
+        };
+        let invalid = line("[{uses: a.b}, {id: x, uses: c.d}]");
+        assert!(invalid.starts_with("invalid: 1 error,"), "{invalid}");
+        assert!(invalid.ends_with("so it does not run; steps call c.d"), "{invalid}");
+        let empty = line("[]");
+        assert!(empty.starts_with("invalid: ") && empty.ends_with("so it does not run"), "{empty}");
+        assert!(!empty.contains("0.0.0") && !empty.contains("0 steps"), "{empty}");
+    }
 
     #[test]
     fn every_spelling_of_the_main_file_is_shown() {

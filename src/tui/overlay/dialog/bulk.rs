@@ -622,8 +622,10 @@ impl Overlay for BulkDialog {
         // A text without cursor: the number of its lines, if it does not fit.
         self.about.cursor = if about_room > 0 { lines } else { 0 };
         self.about.offset = self.about.offset.min(lines.saturating_sub(self.about.height));
-        if lines <= self.about.offset + self.about.height {
-            self.runs.review(self.phase == Phase::Choosing);
+        let is_read = lines <= self.about.offset + self.about.height;
+        if is_read && self.phase == Phase::Choosing && self.runs.review() {
+            // The title states the number of runs.
+            return self.draw(area, painter, now);
         }
         let about_rows = lines.min(usize::from(about_room));
         let left = available.saturating_sub(blank(about_rows));

@@ -250,12 +250,14 @@ impl RunRows {
         }
     }
 
-    /// Records that the details of the run under the cursor were shown to their end.
-    pub fn review(&mut self, choosing: bool) {
-        if let Some(row) = self.rows.get_mut(self.scroll.cursor).filter(|_| choosing) {
+    /// Records that the details of the run under the cursor were shown to their end. Returns whether that includes it.
+    pub fn review(&mut self) -> bool {
+        let before = self.included();
+        if let Some(row) = self.rows.get_mut(self.scroll.cursor) {
             row.reviewed |= row.not_loaded().is_none();
             self.choose();
         }
+        self.included() != before
     }
 
     /// Determines which rows show everything in this width, and includes the runs accordingly while the runs are chosen.
@@ -570,7 +572,7 @@ impl RunRows {
             (None, None) if lacks_values(&row.run) => Some((INPUTS_NOT_LOADED.to_owned(), Role::Warning)),
             _ => None,
         };
-        let labeled = |label: &str, segs: Vec<Seg>, out: &mut Vec<RichLine>| {
+        let mut labeled = |label: &str, segs: Vec<Seg>, out: &mut Vec<RichLine>| {
             out.extend(parts::labeled(label, LABEL, break_code(&segs, width.saturating_sub(LABEL))));
         };
         let id = tail(&row.run.id.0).to_uppercase();
@@ -589,6 +591,7 @@ impl RunRows {
                 for (at, line) in lines.into_iter().enumerate() {
                     labeled(if at == 0 { "inputs" } else { "" }, line.segs, &mut out);
                 }
+                row.labels_line(&mut labeled, &mut out);
                 if let Some(target) = &row.run.target {
                     let lines = json_lines::fields(target, width.saturating_sub(LABEL), &shows_all);
                     for (at, line) in lines.into_iter().enumerate() {
@@ -656,6 +659,14 @@ impl RunRows {
             labeled(if at == 0 { "inputs" } else { "" }, line.segs, &mut out);
         }
         labeled("digest", vec![Seg::new(shown(&preview.inputs_digest), Role::Muted)], &mut out);
+        if !row.fits {
+            // The row ends before them.
+            row.labels_line(&mut labeled, &mut out);
+            let lines = json_lines::fields(&row.run.inputs, width.saturating_sub(LABEL), &shows_all);
+            for (at, line) in lines.into_iter().enumerate() {
+                labeled(if at == 0 { "run inputs" } else { "" }, line.segs, &mut out);
+            }
+        }
         out
     }
 
@@ -793,6 +804,18 @@ impl Row {
     /// dialog `checks` what would be executed, that.
     fn lacks_details(&self, checks: bool) -> bool {
         (checks || self.not_loaded().is_some()) && self.version.is_none() && self.outcome.is_none()
+    }
+
+    /// Adds the labels of a run that does not fit into its row.
+    fn labels_line(
+        &self,
+        labeled: &mut impl FnMut(&str, Vec<Seg>, &mut Vec<RichLine>),
+        out: &mut Vec<RichLine>,
+    ) {
+        let labels = self.run.labels();
+        if !self.fits && !labels.is_empty() {
+            labeled("labels", vec![Seg::new(shown(&labels), Role::Text)], out);
+        }
     }
 
     /// Returns the properties that are compared between runs: label and value.
@@ -1119,7 +1142,7 @@ mod tests {
         rows.go(1);
         rows.measure(80, 0, true);
         assert_eq!((rows.included(), rows.awaits_review()), (1, true));
-        rows.review(true);
+        assert!(rows.review());
         assert_eq!((rows.included(), rows.awaits_review()), (2, false));
         rows.go(-1);
         rows.measure(80, 0, true);
