@@ -489,6 +489,19 @@ fn any_skill_is_opened_by_its_name() {
 }
 
 #[test]
+fn attach_names_the_rejected_skill() {
+    let mut pane = opened();
+    for _ in 0..20 {
+        if cursor_line(&mut pane).contains("pdf-notes") {
+            break;
+        }
+        act(&mut pane, Action::Down);
+    }
+    let attach = pane.commands().into_iter().find(|command| command.action == Action::AttachThis).unwrap();
+    assert_eq!(attach.blocked.as_deref(), Some("the SKILL.md of pdf-notes was rejected"));
+}
+
+#[test]
 fn contract_shows_its_steps_at_every_size() {
     for (width, height) in [(80, 24), (60, 20), (180, 50)] {
         let mut pane = opened();
