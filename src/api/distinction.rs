@@ -155,6 +155,9 @@ pub fn target_fields(run: &RunRecord) -> Map<String, Value> {
 /// Adds the fields of an object, and of the objects in it, by their paths.
 fn add_fields(path: &str, object: &Value, depth: usize, fields: &mut Map<String, Value>) {
     for (name, value) in object.as_object().into_iter().flatten() {
+        // A path has one meaning: a name with a period is in quotation marks.
+        let is_quoted = name.is_empty() || name.contains(['.', '"']);
+        let name = if is_quoted { Value::from(name.as_str()).to_string() } else { name.clone() };
         let own = format!("{path}{name}");
         if depth > 1 && value.as_object().is_some_and(|object| !object.is_empty()) {
             add_fields(&format!("{own}."), value, depth - 1, fields);
@@ -225,7 +228,17 @@ impl<'v> Differences<'v> {
     }
 
     fn named(&self, name: &str, value: &Value, same: usize) -> String {
-        named(name, value, same, if self.is_short { VALUE_LENGTH } else { FULL_LENGTH })
+        if self.is_short {
+            return named(name, value, same);
+        }
+        let text = value_line(value);
+        let left = text.chars().count().saturating_sub(FULL_LENGTH);
+        let mut part: String = text.chars().take(FULL_LENGTH).collect();
+        if left > 0 {
+            part += &format!("… {left} more characters");
+        }
+        let shown = if value.is_string() { safe_text::field(&part) } else { part };
+        format!("{}={shown}", safe_text::field(name))
     }
 
     /// Returns the fields of one object that differ, as `name=value`; empty for a field without a value.
@@ -271,20 +284,20 @@ pub fn value_line(value: &Value) -> String {
     }
 }
 
-/// Returns `name=value`; of a text longer than `max` that shares its beginning with another one, its start and the part
-/// that differs. A text that could be taken for several fields is in quotation marks.
-fn named(name: &str, value: &Value, same: usize, max: usize) -> String {
+/// Returns `name=value`; of a long text that shares its beginning with another one, its start and the part that differs.
+/// A text that could be taken for several fields is in quotation marks.
+fn named(name: &str, value: &Value, same: usize) -> String {
     let text = value_line(value);
     let length = text.chars().count();
-    let shared = same + CONTEXT_LENGTH > max && length > max;
+    let shared = same + CONTEXT_LENGTH > VALUE_LENGTH && length > VALUE_LENGTH;
     let skipped = if shared { same.saturating_sub(CONTEXT_LENGTH) } else { 0 };
     let mut part: String = text.chars().take(START_LENGTH).collect();
     let (from, left) = if skipped > START_LENGTH {
         part.push('…');
-        (skipped, max - START_LENGTH)
+        (skipped, VALUE_LENGTH - START_LENGTH)
     } else {
         part.clear();
-        (0, max)
+        (0, VALUE_LENGTH)
     };
     part.extend(text.chars().skip(from).take(left));
     if length > from + left {
@@ -390,6 +403,11 @@ mod tests {
         assert!(distinguish(&runs[..1]).lines("  ")[0].contains("target.ref=artifact:alice"));
         let texts = distinguishing_texts(&runs.iter().collect::<Vec<_>>(), "  ");
         assert!(texts[0].contains("target.ref=artifact:alice"), "{texts:?}");
+        let content = json!({"pay": {"iban": "mallory"}, "pay.iban": "bob"});
+        let dotted = RunRecord { target: Some(json!({"content": content})), ..runs[0].clone() };
+        let fields = target_fields(&dotted);
+        assert_eq!(fields["content.pay.iban"], "mallory");
+        assert_eq!(fields[r#"content."pay.iban""#], "bob");
     }
 
     #[test]
@@ -436,6 +454,9 @@ mod tests {
             ["has no number", "has no date", "was paid"].map(|end| json!({"text": format!("{same}{end}")}));
         let differences = Differences::of(&texts.iter().collect::<Vec<_>>());
         assert!(differences.line(&texts[0]).contains(same), "complete unless short values are requested");
+        let long = ["a", "b"].map(|end| json!({"text": format!("{}{end}", "x".repeat(FULL_LENGTH))}));
+        let line = Differences::of(&long.iter().collect::<Vec<_>>()).line(&long[0]);
+        assert!(line.contains("xx… 1 more characters"), "{line}");
         let differences = differences.short();
         let rows: Vec<String> = texts.iter().map(|one| differences.line(one)).collect();
         assert_eq!(

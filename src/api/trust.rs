@@ -17,7 +17,7 @@ use skills_registry::{Trust, TrustState};
 use skills_skill::contract::{self, Binding, Endpoint, Protocol, Service, ServiceTarget, StepAction};
 use skills_skill::lint::rules::{COMMAND_EXPANSION, HOOKS};
 use skills_skill::lint::{ARGUMENTS, executed_on_load};
-use skills_skill::{Digest, Finding, RefusalReason, Skill, SkillId, is_main_file};
+use skills_skill::{Digest, Finding, RefusalReason, Skill, SkillId, errors_and_warnings, is_main_file};
 
 /// File name of a contract.
 const CONTRACT: &str = "skill.yaml";
@@ -26,9 +26,9 @@ const SCRIPTS: &str = "scripts";
 /// What is shown for hooks in the frontmatter of a main file.
 pub(crate) const HOOKS_IN_FRONTMATTER: &str =
     "the frontmatter has hooks, which some clients execute automatically";
-/// Maximum number of main files of nested skills that are read, and of their bytes.
-const MAX_NESTED: usize = 50;
-const MAX_NESTED_BYTES: usize = 1 << 20;
+/// Maximum number of main files in other spellings and of nested skills that are read, and of their bytes.
+const MAX_OTHERS: usize = 50;
+const MAX_OTHER_BYTES: usize = 1 << 20;
 /// Maximum size of a contract or binding file in bytes.
 const MAX_BYTES: u64 = 2 << 20;
 
@@ -168,25 +168,22 @@ fn survey_bundle(
         main_files.into_iter().partition(|path| path.contains('/'));
     // The one that is used comes first; other systems may read another spelling.
     main_files.sort_by_key(|name| (*name != "SKILL.md", *name == CONTRACT));
-    let mut main = MainFile::default();
-    for (nth, name) in main_files.into_iter().enumerate() {
-        if nth == 0 {
-            main = MainFile::of(place, name, read_bytes(name).as_deref());
-        } else if name != CONTRACT {
-            main.add(name, MainFile::of(place, name, read_bytes(name).as_deref()));
-        }
-    }
+    let mut main_files = main_files.into_iter();
+    let mut main = main_files
+        .next()
+        .map_or_else(MainFile::default, |name| MainFile::of(place, name, read_bytes(name).as_deref()));
     // Clients may load nested skills.
-    nested.retain(|path| with_nested && name_of(path) != CONTRACT);
-    let mut left = MAX_NESTED_BYTES;
-    for (nth, path) in nested.iter().enumerate() {
+    nested.retain(|_| with_nested);
+    let others: Vec<&str> = main_files.chain(nested).filter(|path| name_of(path) != CONTRACT).collect();
+    let mut left = MAX_OTHER_BYTES;
+    for (nth, path) in others.iter().enumerate() {
         let Some(seen) = measured.as_ref().and_then(|measured| measured.files.get(*path)) else { continue };
-        if seen.kind == FileKind::Link {
+        if seen.kind == FileKind::Link && path.contains('/') {
             main.commands.push(format!("{path}: is a link, commands and hooks behind it are not listed"));
             continue;
         }
-        let Some(bytes) = read_bytes(path).filter(|bytes| nth < MAX_NESTED && bytes.len() <= left) else {
-            let others = counted(nested.len() - nth, "nested main file");
+        let Some(bytes) = read_bytes(path).filter(|bytes| nth < MAX_OTHERS && bytes.len() <= left) else {
+            let others = counted(others.len() - nth, "other main file");
             main.commands.push(format!("{others} from {path}: commands and hooks in them are not listed"));
             break;
         };
@@ -372,10 +369,17 @@ fn service_line(service: &Service) -> String {
     format!("{}{}", service.id, address.unwrap_or_default())
 }
 
-/// Returns id, version and number of steps of a contract, and everything that its steps may call.
+/// Returns id, version and number of steps of a contract, and everything that its steps may call; of a contract with
+/// errors, whose parts may be missing, their number and what the parsed steps call.
 fn contract_line(contract: &contract::Contract) -> String {
+    let called = called_by_steps(contract).join(", ");
+    let (errors, _) = errors_and_warnings(&contract.findings);
+    if errors > 0 {
+        let calls = if called.is_empty() { called } else { format!("; steps call {called}") };
+        return format!("invalid: {}, so it does not run{calls}", counted(errors, "error"));
+    }
     let steps = counted(contract.steps.len(), "step");
-    format!("{} {}, {steps}: {}", contract.id, contract.version, called_by_steps(contract).join(", "))
+    format!("{} {}, {steps}: {called}", contract.id, contract.version)
 }
 
 /// Returns everything that the steps of a contract may call, in order.
@@ -410,6 +414,20 @@ impl From<TrustError> for Error {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn contract_with_errors_is_called_invalid() {
+        let line = |steps: &str| {
+            let source = format!("id: demo.f\ndescription: Counts.\nsteps: {steps}\n");
+            contract_line(&contract::parse(Path::new("skill.yaml"), &source).0.unwrap())
+        };
+        let invalid = line("[{uses: a.b}, {id: x, uses: c.d}]");
+        assert!(invalid.starts_with("invalid: 1 error,"), "{invalid}");
+        assert!(invalid.ends_with("so it does not run; steps call c.d"), "{invalid}");
+        let empty = line("[]");
+        assert!(empty.starts_with("invalid: ") && empty.ends_with("so it does not run"), "{empty}");
+        assert!(!empty.contains("0.0.0") && !empty.contains("0 steps"), "{empty}");
+    }
 
     #[test]
     fn every_spelling_of_the_main_file_is_shown() {

@@ -151,7 +151,7 @@ fn commands_and_hooks_of_nested_skills_are_shown() {
     let is = |line: &str, text: &str| line.contains(text);
     let with = |text: &str| commands.iter().filter(|line| is(line.as_str().unwrap(), text)).count();
     assert_eq!(with("links/sub/SKILL.md: is a link"), 1, "{commands:?}");
-    assert_eq!(with("12 nested main files from references/x148/SKILL.md: "), 1, "{commands:?}");
+    assert_eq!(with("12 other main files from references/x148/SKILL.md: "), 1, "{commands:?}");
 }
 
 #[test]

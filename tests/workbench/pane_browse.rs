@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use skills_api::{
     BudgetView, ClientView, ClientViewEntry, ClientViewState, Error, Event, FileContent, FileText,
-    ForeignBundle, HiddenSkills,
+    ForeignBundle, HiddenSkills, SkillDetail,
 };
 use skills_registry::{Catalog, Change, Entry};
 use skills_session::{BudgetedCatalog, Fill, ListedEntry, Truncation, Unit};
@@ -499,6 +499,37 @@ fn attach_names_the_rejected_skill() {
     }
     let attach = pane.commands().into_iter().find(|command| command.action == Action::AttachThis).unwrap();
     assert_eq!(attach.blocked.as_deref(), Some("the SKILL.md of pdf-notes was rejected"));
+}
+
+#[test]
+fn contract_with_errors_has_no_version_and_number_of_steps() {
+    let mut pane = opened();
+    act(&mut pane, Action::Open);
+    (0..3).for_each(|_| drop(act(&mut pane, Action::NextTab)));
+    screen_text(&mut pane, &mut Screen::new(120, 36));
+    let skill = "pdf-tables".to_owned();
+    let view = contract_view(&skill, "id: documents.pdf-tables\ndescription: Extracts tables.\nsteps: []\n");
+    let errors = view.findings.iter().filter(|finding| finding.severity == Severity::Error).count();
+    assert!(errors > 0, "{:?}", view.findings);
+    let effects = pane.message(&Message::Run(RunResponse::Contract(skill, Ok(Arc::new(view)))));
+    serve(&mut pane, effects);
+    let screen = screen_text(&mut pane, &mut Screen::new(120, 36));
+    assert!(screen.contains(&format!("invalid · {errors} error")), "{screen}");
+    assert!(screen.contains("inputs unknown") && screen.contains("outputs unknown"), "{screen}");
+    assert!(!screen.contains("0.0.0") && !screen.contains("0 steps"), "{screen}");
+}
+
+#[test]
+fn no_resource_files_are_reported_as_such() {
+    let mut pane = opened();
+    let without_files = SkillDetail { files: Vec::new(), ..detail("pdf-tables") };
+    let id = SkillId::new("pdf-tables");
+    act(&mut pane, Action::Open);
+    (0..2).for_each(|_| drop(act(&mut pane, Action::NextTab)));
+    let effects = pane.message(&Message::Detail(id, Ok(Arc::new(without_files))));
+    serve(&mut pane, effects);
+    let screen = screen_text(&mut pane, &mut Screen::new(120, 36));
+    assert!(screen.contains("no resource files") && !screen.contains("no files besides"), "{screen}");
 }
 
 #[test]

@@ -51,6 +51,18 @@ fn ranking_is_explained_at_every_size() {
 }
 
 #[test]
+fn hint_without_results_is_complete_at_every_size() {
+    for (width, height) in [(120, 36), (80, 24), (60, 20)] {
+        let screen = Screen::new(width, height).text(&mut Discover::new(History::default()));
+        if screen.contains("select a result") {
+            assert!(screen.contains("breakdown"), "{width}: {screen}");
+        }
+    }
+    let screen = Screen::new(80, 24).text(&mut Discover::new(History::default()));
+    assert!(screen.contains("select a result"), "{screen}");
+}
+
+#[test]
 fn no_fit_is_reported() {
     let mut pane = answered(NO_FIT_INTENT, none_fits());
     pane.act(Action::Submit);

@@ -228,7 +228,7 @@ fn the_cursor_loads_inputs_that_lists_leave_out() {
     let mut harness = opened(&client, 120, 70);
     filter(&mut harness, "state:waiting");
     harness.press("* a").wait_for("Approve 24 runs");
-    // One that is too long for its row is included by the cursor.
+    // One that is too long for its row is included once its details were shown.
     harness.press("pagedown pagedown").wait_for("Approve 26 runs");
     harness.press("up").wait_for("Approve 27 runs");
     has(&harness, &["region=region-25"]);
@@ -291,7 +291,7 @@ fn inputs_of_the_run_under_the_cursor_are_complete() {
     let mut harness = opened(&client, 120, 40);
     filter(&mut harness, "state:failed");
     harness.press("* r").wait_for("Resume 1 run ");
-    has(&harness, &["excluded until the cursor is here: "]);
+    has(&harness, &["excluded until its details were shown: "]);
     let shown = |harness: &Harness| {
         let screen = harness.screen();
         // The facets of the list are not part of the dialog.

@@ -458,7 +458,7 @@ fn unattended_demonstration_ends_and_stores_nothing() {
         command.args(["demo", "demo.yaml", "--auto", "0.2"]);
         at_home(&mut command, home.path());
         let mut pty = Pty::spawn(command, 120, 36);
-        pty.wait_for("q Esc quit");
+        pty.wait_for("q Esc end script");
         let code = pty.wait_for_end();
         assert!(pty.restored());
         code

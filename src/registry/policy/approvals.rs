@@ -171,7 +171,7 @@ impl RequiredApprovals {
             && let Some((at, name)) =
                 starters.into_iter().enumerate().find(|(_, name)| approver.names.contains(name))
         {
-            let did = if at == 0 { "started the run" } else { "changed the inputs of the run" };
+            let did = if at == 0 { "started the run" } else { "chose inputs of the run" };
             return Some(format!("{name} {did} and cannot approve it; another person must"));
         }
         let is_on = |list: &[&str]| {
@@ -243,10 +243,7 @@ mod tests {
             rules.refuses(Approver { names: &[name], scopes: &admin }, ["kim", "lee"], 0).unwrap()
         };
         assert_eq!(why("kim"), "kim started the run and cannot approve it; another person must");
-        assert_eq!(
-            why("lee"),
-            "lee changed the inputs of the run and cannot approve it; another person must"
-        );
+        assert_eq!(why("lee"), "lee chose inputs of the run and cannot approve it; another person must");
         assert!(refuses("boss", &none, 3_599) && !refuses("boss", &none, 3_600));
         let approvers = |waited| rules.approvers(waited).collect::<Vec<_>>();
         assert_eq!(approvers(3_599), [["ana", "scope:admin"]]);

@@ -260,8 +260,11 @@ impl Player {
             None => format!("0/{steps}"),
             Some(at) => format!("{}/{steps}", at + 1),
         };
-        let keys =
-            if glyphs.ascii { "Right next  Left back  q Esc quit" } else { "→ next  ← back  q Esc quit" };
+        let keys = if glyphs.ascii {
+            "Right next  Left back  q Esc end script"
+        } else {
+            "→ next  ← back  q Esc end script"
+        };
         let keys = match (self.looking.is_some(), self.over()) {
             (true, _) => format!(" earlier step  {keys} "),
             (false, true) => format!(" end of demo  {keys} "),
@@ -374,7 +377,9 @@ mod tests {
             let mut buf = Buffer::empty(area);
             player.draw(area, &mut buf, (&theme, &glyphs, &crate::keymap::Keymap::shipped().unwrap()));
             let seen = text_of(&buf);
-            assert!(seen.contains("q Esc quit") && seen.contains("0/2"), "{width}: {seen}");
+            // The workbench of the demonstration stays open.
+            assert!(seen.contains("q Esc end script ") && seen.contains("0/2"), "{width}: {seen}");
+            assert!(!seen.contains("quit"), "{width}: {seen}");
         }
     }
 

@@ -60,9 +60,10 @@ impl Phase {
                 let left_out = runs.rows.iter().filter(|row| row.is_excluded() && !row.included).count();
                 let text = match left_out {
                     _ if runs.awaits_review() => format!(
-                        "{} toggles a run. {} excluded: the cursor on a run includes it.",
+                        "{} toggles a run. {} excluded until the details were shown ({}).",
                         key(Action::Mark),
-                        counted(left_out, "run")
+                        counted(left_out, "run"),
+                        key(Action::PageDown)
                     ),
                     0 => format!("{} toggles a run. Nothing is sent yet.", key(Action::Mark)),
                     _ => {
@@ -621,6 +622,11 @@ impl Overlay for BulkDialog {
         // A text without cursor: the number of its lines, if it does not fit.
         self.about.cursor = if about_room > 0 { lines } else { 0 };
         self.about.offset = self.about.offset.min(lines.saturating_sub(self.about.height));
+        let is_read = lines <= self.about.offset + self.about.height;
+        if is_read && self.phase == Phase::Choosing && self.runs.review() {
+            // The title states the number of runs.
+            return self.draw(area, painter, now);
+        }
         let about_rows = lines.min(usize::from(about_room));
         let left = available.saturating_sub(blank(about_rows));
         let list = Rect { y, height: rows.min(left), ..inside };

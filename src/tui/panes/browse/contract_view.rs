@@ -18,8 +18,8 @@ use crate::widgets::json_lines::on_one_line;
 use crate::widgets::{Painter, RichLine, Seg, cells, counted, cut_end, shown, wrap_to};
 use skills_api::{ContractStep, ContractView};
 use skills_base::json_value::value_text;
-use skills_skill::SkillId;
 use skills_skill::contract::Field;
+use skills_skill::{SkillId, errors_and_warnings};
 
 /// Divisor of the width: the lanes of a graph may take at most this part of it.
 const LANES_SHARE: usize = 4;
@@ -58,6 +58,10 @@ pub(super) fn draw(detail: &mut Detail, id: &SkillId, area: Rect, buf: &mut Buff
     let lines = lines(&view, width, cx);
     let window = Rect { x: area.x + 2, width: area.width.saturating_sub(3), ..area };
     scrolled(&mut detail.text, &lines, window, &mut Painter::new(buf, cx));
+    let (errors, _) = errors_and_warnings(&view.contract.findings);
+    if errors > 0 {
+        return format!("invalid {} {}", cx.glyphs.dot, counted(errors, "error"));
+    }
     let steps = counted(view.steps.len(), "step");
     let version = shown(&view.contract.version);
     format!("{version} {} {steps}", cx.glyphs.dot)
@@ -203,9 +207,12 @@ fn listed(view: &ContractView, before: &[Vec<usize>], width: u16, glyphs: &Glyph
 }
 
 fn nodes(view: &ContractView, width: u16, glyphs: &Glyphs) -> Vec<Node> {
+    // A contract with errors may have fields that could not be parsed.
+    let (errors, _) = errors_and_warnings(&view.contract.findings);
+    let no_fields = if errors > 0 { "unknown" } else { "none" };
     let ends = |title: &str, fields: &BTreeMap<String, Field>| Node {
         sign: Seg::new(glyphs.pending, Role::Muted),
-        lines: fields_lines(title, fields, width, glyphs),
+        lines: fields_lines(title, fields, no_fields, width, glyphs),
     };
     let names = view.steps.iter().map(|step| cells(&shown(&step.id))).max().unwrap_or(0);
     let column = names.min(NAME).min(width / 3) + 2;
@@ -215,11 +222,17 @@ fn nodes(view: &ContractView, width: u16, glyphs: &Glyphs) -> Vec<Node> {
     out
 }
 
-fn fields_lines(title: &str, fields: &BTreeMap<String, Field>, width: u16, glyphs: &Glyphs) -> Vec<RichLine> {
+fn fields_lines(
+    title: &str,
+    fields: &BTreeMap<String, Field>,
+    no_fields: &str,
+    width: u16,
+    glyphs: &Glyphs,
+) -> Vec<RichLine> {
     if fields.is_empty() {
         return vec![RichLine::from_segs(vec![
             Seg::new(format!("{title} "), Role::Strong).with(Modifier::BOLD),
-            Seg::new("none", Role::Muted),
+            Seg::new(no_fields, Role::Muted),
         ])];
     }
     let mut out = vec![RichLine::from_segs(vec![Seg::new(title, Role::Strong).with(Modifier::BOLD)])];

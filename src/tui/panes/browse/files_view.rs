@@ -21,7 +21,7 @@ pub(super) fn draw(
     let Some(skill) = detail.skill.clone() else { return String::new() };
     let mut painter = Painter::new(buf, cx);
     if skill.files.is_empty() {
-        let text = "no files besides SKILL.md";
+        let text = "no resource files";
         painter.put(area.x + 2, area.y, text, Role::Muted, area.width.saturating_sub(3));
         return String::new();
     }

@@ -49,9 +49,11 @@ pub(super) fn draw(
     title.draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
     if asking.shown().is_none() {
         let text = "select a result to see its score breakdown";
-        if area.height > 2 {
-            let available = area.width.saturating_sub(3);
-            Painter::new(buf, cx).put(area.x + 2, area.y + 2, text, Role::Muted, available);
+        let lines =
+            wrap_to(&[Seg::new(text, Role::Muted)], area.width.saturating_sub(3), 3, cx.glyphs.ellipsis);
+        let mut painter = Painter::new(buf, cx);
+        for (line, y) in lines.iter().zip(area.y + 2..area.bottom()) {
+            painter.line(area.x + 2, y, line, area.width.saturating_sub(3));
         }
         return;
     }

@@ -226,7 +226,7 @@ fn heads(comparison: &RunComparison, width: u16, glyphs: &Glyphs) -> [RichLine; 
     let signs = [Some(minus), Some(Seg::new("+ ", Role::DiffAdd))];
     [
         row("run", signs, &|side| tail(&side.run)),
-        row("step", [None, None], &|side| side.state.label().to_owned()),
+        row("state", [None, None], &|side| side.state.label().to_owned()),
         row("in total", [None, None], &|side| side.took_ms.map(duration).unwrap_or_default()),
     ]
 }
@@ -331,9 +331,11 @@ mod tests {
             steps: Vec::new(),
         };
         for width in [28, 116] {
-            let [run, ..] = heads(&comparison, width, &crate::glyphs::UNICODE);
+            let [run, state, _] = heads(&comparison, width, &crate::glyphs::UNICODE);
             let text = run.plain_text();
             assert_eq!(text.split_whitespace().collect::<Vec<_>>(), ["run", "−", "F3C", "+", "128"]);
+            let text = state.plain_text();
+            assert_eq!(text.split_whitespace().collect::<Vec<_>>(), ["state", "completed", "completed"]);
         }
     }
 

@@ -35,7 +35,9 @@ const FACTS: [&str; 8] =
     ["skill", "step", "waiting for", "continues", "contract", "error", "message", "started by"];
 const UNESSENTIAL: [&str; 3] = ["error", "message", "started by"];
 /// Begins the row of a run that it does not show completely.
-const UNTIL_REVIEWED: &str = "excluded until the cursor is here: ";
+const UNTIL_REVIEWED: &str = "excluded until its details were shown: ";
+/// Begins the row of a run that continues with the contract of its launch.
+const DESPITE: &str = "with the contract of the launch  ";
 /// Number of characters of a digest in a row.
 const DIGEST_LENGTH: usize = 8;
 /// Maximum number of lines of another property that is the same in all runs.
@@ -52,7 +54,7 @@ pub(super) struct Row {
     essential: u16,
     /// Whether that fits into the row.
     fits: bool,
-    /// Whether the cursor was on it once everything about it was loaded.
+    /// Whether its details were shown to their end once everything about it was loaded.
     reviewed: bool,
     /// In what its call differs from that of the first run.
     deviations: Vec<&'static str>,
@@ -130,6 +132,8 @@ pub(super) struct RunRows {
     pub rows: Vec<Row>,
     /// What is the same in all rows: label and value.
     common: Vec<(&'static str, String)>,
+    /// What the first run that takes the decision would call: runs that would call something else are excluded.
+    first_call: Option<Vec<(&'static str, String)>>,
     pub scroll: Scroll,
     /// Areas of the last frame.
     areas: Vec<(Rect, usize)>,
@@ -139,7 +143,7 @@ impl RunRows {
     pub fn new(command: CommandName, runs: Vec<RunRecord>) -> Self {
         let rows = runs.into_iter().map(|run| Row::new(run, command)).collect();
         let (common, scroll, areas) = (Vec::new(), Scroll::default(), Vec::new());
-        let mut runs = Self { command, rows, common, scroll, areas };
+        let mut runs = Self { command, rows, common, first_call: None, scroll, areas };
         runs.distinguish();
         runs
     }
@@ -229,18 +233,31 @@ impl RunRows {
     }
 
     /// Includes and excludes the runs that the person has not chosen: a run whose call differs from that of the first run
-    /// is excluded, and one that the row does not show completely until the cursor was on it.
+    /// is excluded, and one that the row does not show completely until its details were shown.
     fn choose(&mut self) {
-        let is_first =
-            |row: &&Row| row.preview.is_some() && row.blocked.is_none() && (row.included || !row.chosen);
-        let first = self.rows.iter().find(is_first).map(|row| row.call_facts.clone());
+        if self.decides() && self.first_call.is_none() {
+            // It stays the same, so that nothing but the person includes a run with another call.
+            let first = self.rows.iter().find(|row| row.blocked.is_none());
+            self.first_call = first.filter(|row| row.preview.is_some()).map(|row| row.call_facts.clone());
+        }
+        let is_known = !self.decides() || self.first_call.is_some();
         for row in &mut self.rows {
-            let first = first.as_deref().filter(|_| row.preview.is_some());
+            let first = self.first_call.as_deref().filter(|_| row.preview.is_some());
             row.deviations = first.map(|first| deviations(&row.call_facts, first)).unwrap_or_default();
             if !row.chosen && row.outcome.is_none() {
-                row.included = !row.is_excluded();
+                row.included = is_known && !row.is_excluded();
             }
         }
+    }
+
+    /// Records that the details of the run under the cursor were shown to their end. Returns whether that includes it.
+    pub fn review(&mut self) -> bool {
+        let before = self.included();
+        if let Some(row) = self.rows.get_mut(self.scroll.cursor) {
+            row.reviewed |= row.not_loaded().is_none();
+            self.choose();
+        }
+        self.included() != before
     }
 
     /// Determines which rows show everything in this width, and includes the runs accordingly while the runs are chosen.
@@ -248,17 +265,15 @@ impl RunRows {
         let available = self.columns(width, clock).text(width);
         for row in &mut self.rows {
             // A run that is canceled executes nothing.
-            row.fits = self.command == CommandName::Cancel || row.essential <= available;
+            let prefix = if row.despite { cells(DESPITE) } else { 0 };
+            row.fits = self.command == CommandName::Cancel || prefix + row.essential <= available;
         }
         if choosing {
-            if let Some(row) = self.rows.get_mut(self.scroll.cursor) {
-                row.reviewed |= row.not_loaded().is_none();
-            }
             self.choose();
         }
     }
 
-    /// Returns whether there are runs that the cursor includes.
+    /// Returns whether there are runs that are included once their details were shown.
     pub fn awaits_review(&self) -> bool {
         self.rows.iter().any(|row| !row.included && row.awaits_review())
     }
@@ -347,7 +362,6 @@ impl RunRows {
             let stays = row.changed && !matches!(row.outcome, Some(Ok(_)));
             if stays {
                 (row.despite, row.included, row.outcome) = (on, on, None);
-                row.chosen = on;
             } else if after_sending && row.outcome.is_none() {
                 (row.included, row.chosen) = (false, true);
             }
@@ -558,7 +572,7 @@ impl RunRows {
             (None, None) if lacks_values(&row.run) => Some((INPUTS_NOT_LOADED.to_owned(), Role::Warning)),
             _ => None,
         };
-        let labeled = |label: &str, segs: Vec<Seg>, out: &mut Vec<RichLine>| {
+        let mut labeled = |label: &str, segs: Vec<Seg>, out: &mut Vec<RichLine>| {
             out.extend(parts::labeled(label, LABEL, break_code(&segs, width.saturating_sub(LABEL))));
         };
         let id = tail(&row.run.id.0).to_uppercase();
@@ -577,6 +591,7 @@ impl RunRows {
                 for (at, line) in lines.into_iter().enumerate() {
                     labeled(if at == 0 { "inputs" } else { "" }, line.segs, &mut out);
                 }
+                row.labels_line(&mut labeled, &mut out);
                 if let Some(target) = &row.run.target {
                     let lines = json_lines::fields(target, width.saturating_sub(LABEL), &shows_all);
                     for (at, line) in lines.into_iter().enumerate() {
@@ -644,6 +659,14 @@ impl RunRows {
             labeled(if at == 0 { "inputs" } else { "" }, line.segs, &mut out);
         }
         labeled("digest", vec![Seg::new(shown(&preview.inputs_digest), Role::Muted)], &mut out);
+        if !row.fits {
+            // The row ends before them.
+            row.labels_line(&mut labeled, &mut out);
+            let lines = json_lines::fields(&row.run.inputs, width.saturating_sub(LABEL), &shows_all);
+            for (at, line) in lines.into_iter().enumerate() {
+                labeled(if at == 0 { "run inputs" } else { "" }, line.segs, &mut out);
+            }
+        }
         out
     }
 
@@ -756,7 +779,7 @@ impl Row {
         self.stays_excluded() || self.awaits_review()
     }
 
-    /// Returns whether it stays excluded when the cursor is on it.
+    /// Returns whether it stays excluded when its details were shown.
     fn stays_excluded(&self) -> bool {
         self.blocked.is_some()
             || (self.changed && !self.despite)
@@ -764,7 +787,7 @@ impl Row {
             || !self.deviations.is_empty()
     }
 
-    /// Returns whether it is excluded until the cursor is on it.
+    /// Returns whether it is excluded until its details were shown.
     fn awaits_review(&self) -> bool {
         !self.fits && !self.reviewed && !self.chosen && !self.stays_excluded()
     }
@@ -781,6 +804,18 @@ impl Row {
     /// dialog `checks` what would be executed, that.
     fn lacks_details(&self, checks: bool) -> bool {
         (checks || self.not_loaded().is_some()) && self.version.is_none() && self.outcome.is_none()
+    }
+
+    /// Adds the labels of a run that does not fit into its row.
+    fn labels_line(
+        &self,
+        labeled: &mut impl FnMut(&str, Vec<Seg>, &mut Vec<RichLine>),
+        out: &mut Vec<RichLine>,
+    ) {
+        let labels = self.run.labels();
+        if !self.fits && !labels.is_empty() {
+            labeled("labels", vec![Seg::new(shown(&labels), Role::Text)], out);
+        }
     }
 
     /// Returns the properties that are compared between runs: label and value.
@@ -859,16 +894,16 @@ impl Row {
             (None, true) if !self.deviations.is_empty() => {
                 format!("other {}  {}", self.deviations.join(", "), self.text)
             }
+            (None, true) if self.changed && self.despite => format!("{DESPITE}{}", self.text),
             _ => self.text.clone(),
         };
         let (text, role) = match (&self.outcome, &self.blocked) {
             (Some(Ok(note)), _) => (note.as_str(), accepted),
             (Some(Err(why)), _) => (why.as_str(), Role::Danger),
             (None, Some(why)) => (why.as_str(), Role::Muted),
-            (None, None) if self.changed && self.despite => {
-                ("with the contract of the launch", Role::Warning)
+            (None, None) if self.changed && !self.despite => {
+                ("excluded: skill changed since the launch", Role::Warning)
             }
-            (None, None) if self.changed => ("excluded: skill changed since the launch", Role::Warning),
             (None, None) => match self.not_loaded() {
                 Some(why) => (why, Role::Warning),
                 None => (own.as_str(), text_role),
@@ -1083,12 +1118,15 @@ mod tests {
         assert_eq!(rows.rows[1].deviations, ["binding"]);
         assert_eq!(rows.rows[2].deviations, ["reason"]);
         assert_eq!((rows.toggle(2), included(&rows)), (None, vec![true, false, true, true]));
-        // The first one that is not excluded is the one that the others are compared with.
-        assert_eq!((rows.toggle(0), included(&rows)), (None, vec![false, true, true, false]));
+        // Without the first run, the others are not compared with another one.
+        assert_eq!((rows.toggle(0), included(&rows)), (None, vec![false, false, true, true]));
+        let canceled = RunRecord { allowed: Vec::new(), ..runs[0].clone() };
+        rows.take_detail(&detail(&canceled), true, true);
+        assert_eq!(included(&rows), [false, false, true, true]);
     }
 
     #[test]
-    fn a_run_that_its_row_does_not_show_completely_is_excluded_until_the_cursor_is_on_it() {
+    fn a_run_that_its_row_does_not_show_completely_is_excluded_until_its_details_were_shown() {
         let run = |id: &str, to: &str| RunRecord {
             id: RunId(id.to_owned()),
             state: RunState::Failed,
@@ -1103,6 +1141,8 @@ mod tests {
         assert_eq!((rows.included(), rows.awaits_review()), (1, true));
         rows.go(1);
         rows.measure(80, 0, true);
+        assert_eq!((rows.included(), rows.awaits_review()), (1, true));
+        assert!(rows.review());
         assert_eq!((rows.included(), rows.awaits_review()), (2, false));
         rows.go(-1);
         rows.measure(80, 0, true);
