@@ -88,9 +88,14 @@ impl KeyRing {
             let message = skills_skill::yaml_message(&error);
             let Some(at) = error.location() else { return wrong(message) };
             let (line, column) = (at.line(), at.column());
-            // The position is in front, as in errors of other settings files.
+            // The position follows the path, as in errors of other settings files.
             let message = message.replacen(&format!(" at line {line}, column {column}"), "", 1);
-            let message = format!("{}:{line}:{column}: {message}", path.display());
+            let help = if message.starts_with("expected a map") {
+                "; write a list `keys:` with the entries that `skills keys new NAME` prints"
+            } else {
+                ""
+            };
+            let message = format!("invalid keys file {}:{line}:{column}: {message}{help}", path.display());
             Error::new(Code::InvalidConfiguration, message)
         })?;
         file.keys.into_iter().try_for_each(|key| self.keep(key)).map_err(wrong)
@@ -241,10 +246,19 @@ mod tests {
                 .contains("sha256:SALT")
         );
         let place = path.display();
-        assert_eq!(message_of("x: 1\n"), format!("{place}:1:1: unknown key `x`; expected `keys`"));
+        assert_eq!(
+            message_of("x: 1\n"),
+            format!("invalid keys file {place}:1:1: unknown key `x`; expected `keys`")
+        );
+        let text = message_of("skw_abc\n");
+        assert!(text.starts_with(&format!("invalid keys file {place}:1:1: expected a map; ")), "{text}");
+        assert!(text.ends_with("with the entries that `skills keys new NAME` prints"), "{text}");
         let scope = message_of("keys:\n  - {name: a, hash: x, scopes: [write]}\n");
         let value = ": unknown value `write`; expected one of `read`, ";
-        assert!(scope.starts_with(&format!("{place}:2:")) && scope.contains(value), "{scope}");
+        assert!(
+            scope.starts_with(&format!("invalid keys file {place}:2:")) && scope.contains(value),
+            "{scope}"
+        );
         std::fs::write(&path, "keys: []\n").unwrap();
         let mut ring = KeyRing::default();
         ring.read(&path).unwrap();

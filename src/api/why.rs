@@ -897,7 +897,8 @@ fn terms_check(terms: &[WhyTerm], clause: Option<&str>, winner: Option<&Hit>, fi
         if requested.is_empty() {
             return String::new();
         }
-        format!("add {} to the description if the skill does that", list(&requested, quoted))
+        let condition = if requested.len() == 1 { "it applies" } else { "they apply" };
+        format!("add {} to the description if {condition} to the skill", list(&requested, quoted))
     };
     match winner {
         _ if missing.is_empty() => {

@@ -305,7 +305,7 @@ impl CommandContext<'_> {
         match home(row.context) {
             Some(pane) if pane == self.pane => match row.context {
                 Context::Browse | Context::Discover | Context::Attach | Context::Runs => None,
-                inner => Some(format!("in the {} part", title(inner))),
+                inner => Some(place_in_pane(inner, pane)),
             },
             Some(pane) => Some(format!("in {} ({})", pane.name(), pane.number())),
             None => Some(format!("in {}", title(row.context))),
@@ -337,6 +337,18 @@ fn is_movement(action: Action) -> bool {
 fn is_letter(key: crokey::KeyCombination) -> bool {
     let is_unmodified = (key.modifiers - crossterm::event::KeyModifiers::SHIFT).is_empty();
     is_unmodified && matches!(key.codes, crokey::OneToThree::One(crossterm::event::KeyCode::Char(_)))
+}
+
+/// Returns where in its pane a context is active.
+fn place_in_pane(context: Context, pane: PaneId) -> String {
+    match context {
+        Context::BrowseDetail => "in the details of a skill".to_owned(),
+        Context::BrowseMap => "in the Collisions tab".to_owned(),
+        Context::DiscoverIntent => "in the request field".to_owned(),
+        Context::RunsDetail => "in the details of a run".to_owned(),
+        Context::RunsBoard => "in the Board tab".to_owned(),
+        _ => format!("in {}", pane.name()),
+    }
 }
 
 fn place(context: Context) -> String {
@@ -397,6 +409,24 @@ mod tests {
         assert_eq!(of(Action::TogglePolicy).blocked, None);
         assert_eq!(of(Action::NextTab).blocked.as_deref(), Some("no tabs in Discover"));
         assert_eq!(entries.iter().filter(|entry| entry.action == Action::Up).count(), 1);
+    }
+
+    #[test]
+    fn palette_names_the_tab_of_a_command() {
+        let keymap = Keymap::shipped().unwrap();
+        let context = CommandContext {
+            keymap: &keymap,
+            glyphs: &UNICODE,
+            pane: PaneId::Browse,
+            contexts: &[Context::Browse, Context::List],
+            in_text: false,
+            letters_begin_text: false,
+            commands: &[],
+            overlay: None,
+        };
+        let entries = context.palette(&[]);
+        let entry = entries.iter().find(|entry| entry.action == Action::NextCollision).unwrap();
+        assert_eq!(entry.blocked.as_deref(), Some("in the Collisions tab"));
     }
 
     #[test]

@@ -100,7 +100,7 @@ fn push_advice(report: &WhyReport, has_draft: bool, passages: &mut Vec<Passage>)
         || advice(report, has_draft),
         |measured| {
             let word = &measured.word;
-            Some(format!("add “{word}” to the description if the skill does that: {}", draft()))
+            Some(format!("add “{word}” to the description if it applies to the skill: {}", draft()))
         },
     );
     let Some(what) = what else { return };

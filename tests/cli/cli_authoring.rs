@@ -170,7 +170,7 @@ fn why_names_missing_terms_and_the_exclusion_of_a_losing_skill() {
     assert!(evidence("rank").contains("subs"), "{report}");
     assert!(evidence("terms").contains("“subscription” (only in the exclusion clause)"), "{report}");
     assert!(evidence("terms").contains("subs has “cancel” (description"), "{report}");
-    assert_eq!(check("terms")["help"], "add “cancel” to the description if the skill does that");
+    assert_eq!(check("terms")["help"], "add “cancel” to the description if it applies to the skill");
     assert_eq!(check("exclusion")["result"], "fail");
     assert!(evidence("exclusion").contains("“Not for subscriptions.”"), "{report}");
 }
@@ -249,7 +249,7 @@ fn why_shows_how_a_client_repairs_a_file() {
         assert!(client["repaired"].is_string(), "{client}");
         let (result, parse) = check("parse");
         assert_eq!(result, "pass", "what the client does is known: {client}");
-        assert!(parse.starts_with("Claude Code reads the file with a workaround for "), "{parse}");
+        assert!(parse.starts_with("Claude Code reads the file although it has "), "{parse}");
         if name == "twice" {
             assert!(parse.contains("a duplicate key: "), "{parse}");
         }
@@ -263,7 +263,7 @@ fn why_shows_how_a_client_repairs_a_file() {
     assert_eq!((&*result, &*evidence), ("fail", "Claude Code shows “Skill” instead of the description"));
     for name in ["noend", "colon", "nodesc"] {
         let text = home.run_bare(&["why", name, "--client", "claude-code"]).stdout;
-        assert!(text.contains("reads the file with a workaround"), "{text}");
+        assert!(text.contains("reads the file although it has"), "{text}");
         assert!(!text.contains("all checks pass"), "{text}");
         let report = home.run_bare(&["--plain", "why", name, "--client", "claude-code"]).stdout;
         assert!(!report.contains("all checks passed"), "{report}");
@@ -823,6 +823,6 @@ fn why_does_not_pass_a_file_that_a_client_reads_with_a_workaround() {
     let text = "---\nname: noend\ndescription: Resizes images for the web.\n# Noend\nText\n";
     std::fs::write(folder.join("SKILL.md"), text).unwrap();
     let report = home.run_bare(&["why", "noend", "--client", "claude-code"]).stdout;
-    assert!(report.contains("reads the file with a workaround"), "{report}");
+    assert!(report.contains("reads the file although it has"), "{report}");
     assert!(!report.contains("description shown in full"), "{report}");
 }

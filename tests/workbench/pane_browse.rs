@@ -489,6 +489,19 @@ fn any_skill_is_opened_by_its_name() {
 }
 
 #[test]
+fn attach_names_the_rejected_skill() {
+    let mut pane = opened();
+    for _ in 0..20 {
+        if cursor_line(&mut pane).contains("pdf-notes") {
+            break;
+        }
+        act(&mut pane, Action::Down);
+    }
+    let attach = pane.commands().into_iter().find(|command| command.action == Action::AttachThis).unwrap();
+    assert_eq!(attach.blocked.as_deref(), Some("the SKILL.md of pdf-notes was rejected"));
+}
+
+#[test]
 fn contract_with_errors_has_no_version_and_number_of_steps() {
     let mut pane = opened();
     act(&mut pane, Action::Open);

@@ -230,8 +230,8 @@ fn the_cursor_loads_inputs_that_lists_leave_out() {
     harness.press("* a").wait_for("Approve 24 runs");
     // One that is too long for its row is included once its details were shown.
     harness.press("pagedown pagedown").wait_for("Approve 26 runs");
-    harness.press("up").wait_for("Approve 27 runs");
-    has(&harness, &["region=region-25"]);
+    harness.press("up pagedown pagedown pagedown pagedown").wait_for("Approve 27 runs");
+    has(&harness, &["region  region-25"]);
     harness.press("esc").press("x").wait_for("Cancel 27 runs");
 }
 
@@ -248,7 +248,7 @@ fn rows_of_an_approval_show_the_inputs_of_their_calls() {
     harness.press("* a").wait_for("Approve 24 runs");
     assert!(!harness.screen().contains("mallory"), "{}", harness.screen());
     harness.press("pagedown pagedown").wait_for("Approve 26 runs");
-    harness.press("up").wait_for("Approve 27 runs");
+    harness.press("up pagedown pagedown pagedown pagedown").wait_for("Approve 27 runs");
     let screen = harness.screen();
     assert!(
         screen.lines().any(|line| line.contains("call: amount=26") && line.contains("mallory")),

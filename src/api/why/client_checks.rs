@@ -229,7 +229,7 @@ impl Examination<'_> {
             || self.passed(Phase::Read),
             |how| {
                 let help = Some(self.repair_help()).filter(|help| !help.is_empty());
-                let evidence = format!("{name} reads the file with a workaround for {how}");
+                let evidence = format!("{name} reads the file although it has {how}");
                 WhyCheck { help, ..WhyCheck::pass(CheckKind::Parse, evidence) }
             },
         );

@@ -61,7 +61,8 @@ pub fn decide(
         if level < demanded {
             let message = format!(
                 "its conformance level is {level}, but {demanded} is required: set \
-                    metadata.conformance_profile in the binding, or require less with `conformance: {level}`"
+                    metadata.conformance_profile in the binding, or lower the \
+                    required level to {level} (`conformance` of the run or in the configuration)"
             );
             return Some(CallObstruction::new(CallFailure::ConformanceUnmet, message));
         }

@@ -147,7 +147,9 @@ impl Reader<'_> {
                 self.read.repaired.get_or_insert_with(|| format!("{what}: {how}"));
             }
             Some(Handling::FromBody) => {
-                self.read.repaired.get_or_insert_with(|| format!("{what}: uses the first line of the text"));
+                self.read
+                    .repaired
+                    .get_or_insert_with(|| format!("{what}: uses the first line of text as the description"));
             }
             Some(Handling::FromFolder) => {
                 self.read.repaired.get_or_insert_with(|| format!("{what}: uses the folder's name"));
@@ -182,11 +184,8 @@ impl Reader<'_> {
     fn frontmatter(&mut self) -> Result<bool, DropReason> {
         let (rules, file) = (&self.profile.file, self.file);
         if !file.fenced {
-            let what = if file.opened {
-                "frontmatter that is not closed"
-            } else {
-                "no frontmatter at the first line"
-            };
+            let what =
+                if file.opened { "frontmatter that is not closed" } else { "no `---` as the first line" };
             self.defect(&rules.no_frontmatter, what, UNFENCED)?;
             return Ok(false);
         }

@@ -91,6 +91,7 @@ async fn configured_binding_wins_and_unavailable_ones_fall_back() {
     broker.set_overrides([("text.classify".to_owned(), "trial".to_owned())].into());
     let error = call(&broker, bench.call("x")).await.unwrap_err();
     assert_eq!(error.code, CallFailure::ConformanceUnmet, "{error}");
+    assert!(error.message.contains("or lower the required level to experimental ("), "{error}");
     let lenient = skills_runs::Call { conditions: Conformance::Experimental.into(), ..bench.call("x") };
     assert_eq!(call(&broker, lenient).await.unwrap().outputs["label"], "J");
 }

@@ -22,9 +22,10 @@ use crate::{
     content, reproduce,
 };
 use skills_config::operands;
+use skills_model::RunState;
 use skills_runs::check_inputs;
 use skills_skill::{AttachTarget, EffectMode, Invocation, Skill};
-use skills_store::RunOptions;
+use skills_store::{RunId, RunOptions};
 
 /// Maximum number of targets that are read at the same time.
 pub(super) const MAX_PREPARED: usize = 4;
@@ -265,14 +266,7 @@ impl Attachments {
         crate::work::run_blocking(move || {
             let mut out = vec![effect(&read.skill)];
             if let Some((id, state)) = run.filter(|_| steers(&read.skill)) {
-                out.push(if state.is_terminal() {
-                    format!("run {id} is {state}: control signals no longer have an effect")
-                } else {
-                    format!(
-                        "run {id} is now {state}: a pause takes effect before its next step, a \
-                        cancel immediately"
-                    )
-                });
+                out.push(effect_of_signals(&id, state));
             }
             let capabilities = plans.services.capabilities()?;
             let plan = plans.pin_untrusting(&read, None).ok();
@@ -311,6 +305,17 @@ impl Attachments {
     }
 }
 
+/// Describes when control signals take effect on a run in this state.
+fn effect_of_signals(id: &RunId, state: RunState) -> String {
+    let effect = if state.is_terminal() {
+        "control signals no longer have an effect"
+    } else {
+        "a pause takes effect before its next step, a cancellation immediately"
+    };
+    let clause = state.clause();
+    format!("run {id} {}: {effect}", clause.strip_prefix("it ").unwrap_or(&clause))
+}
+
 fn steers(skill: &Skill) -> bool {
     skill.classification.effect_mode.value == EffectMode::ControlSignal
 }
@@ -328,6 +333,14 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+
+    #[test]
+    fn effect_of_signals_names_the_state_in_prose() {
+        let message = effect_of_signals(&RunId("r1".to_owned()), RunState::WaitingForHuman);
+        assert!(message.starts_with("run r1 is waiting for approval: "), "{message}");
+        let message = effect_of_signals(&RunId("r1".to_owned()), RunState::Failed);
+        assert!(message.starts_with("run r1 has failed: "), "{message}");
+    }
 
     #[test]
     fn checks_after_a_failed_one_are_skipped() {

@@ -415,7 +415,7 @@ fn effect_rows(preview: &AttachPreview, isolation: Option<&str>, width: u16) -> 
         );
     }
     if let Some(isolation) = isolation {
-        let message = [Seg::new("sandbox  ", Role::Muted), Seg::new(shown(isolation), role)];
+        let message = [Seg::new("isolation  ", Role::Muted), Seg::new(shown(isolation), role)];
         lines.extend(wrap(&message, width.saturating_sub(1)).into_iter().map(RichLine::from_segs));
     }
     out.extend(lines.into_iter().map(|line| if warns { Row::Warning(line) } else { Row::Line(line) }));

@@ -93,8 +93,14 @@ pub(super) fn in_detail(list: &SkillList, detail: &Detail) -> Vec<PaneCommand> {
 /// Returns why a command on a skill of the catalog is not possible.
 fn not_in_catalog(bundle: Option<ShownBundle<'_>>) -> Option<String> {
     let Some(bundle) = bundle else { return Some("no skill selected".to_owned()) };
-    let why = if bundle.refusal.is_some() { "its file is rejected" } else { "it is not in the catalog" };
-    bundle.skill.is_none().then(|| why.to_owned())
+    let name = &bundle.entry.label;
+    bundle.skill.is_none().then(|| {
+        if bundle.refusal.is_some() {
+            format!("the SKILL.md of {name} was rejected")
+        } else {
+            format!("{name} is not in the catalog")
+        }
+    })
 }
 
 /// Returns why no file can be edited.

@@ -102,7 +102,7 @@ fn status_rows(view: &ContractView, width: u16, cx: &Draw<'_>) -> Vec<RichLine> 
             hanging(&segs, width, glyphs)
         }
     };
-    let isolation = [Seg::new("  scripts ", Role::Muted), Seg::new(shown(&view.isolation), Role::Muted)];
+    let isolation = [Seg::new("  isolation ", Role::Muted), Seg::new(shown(&view.isolation), Role::Muted)];
     out.extend(wrap_to(&isolation, width, 2, glyphs.ellipsis));
     out
 }

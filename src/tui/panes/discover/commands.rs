@@ -10,7 +10,7 @@ use crate::action::{Action, PaneCommand};
 use crate::golden_requests::GoldenForm;
 use crate::overlay::DescriptionEdit;
 use crate::pane::{Effect, PaneId, Picker, PickerKind, Target};
-use crate::widgets::count;
+use crate::widgets::{count, shown};
 use skills_api::WhyRequest;
 use skills_discovery::Fit;
 use skills_registry::Catalog;
@@ -35,7 +35,7 @@ fn attach(list: &ResultList) -> PaneCommand {
     let blocked = match skill {
         None => Some("no skill selected".to_owned()),
         Some(skill) if skill.classification.invocation.value == Invocation::Direct => {
-            Some("it cannot be attached: its invocation is `direct`".to_owned())
+            Some(format!("{} cannot be attached: its invocation is `direct`", shown(&skill.name)))
         }
         Some(_) => None,
     };

@@ -35,9 +35,9 @@ pub struct Reason {
 
 impl Reason {
     /// Formats the reason in at most `available` cells, truncating the other skill's name; a name that would be truncated
-    /// to a few letters is replaced by *other*. If that does not fit, the reason is a word without a name.
+    /// to a few letters is replaced by *the other*. If that does not fit, the reason is a word without a name.
     pub fn text(self, other: &str, available: u16, ellipsis: &str) -> String {
-        const OTHER: &str = "other";
+        const OTHER: &str = "the other";
         let text = match self.after {
             None => self.before.to_owned(),
             Some(after) => {
@@ -138,7 +138,7 @@ fn reason(label: &str, ours: &SignalSums, theirs: &SignalSums) -> Reason {
         _ if label.contains('+') && ahead => ours("adjacent words", "adjacent"),
         _ if label.contains('+') => theirs("adjacent in ", "", "adjacent"),
         _ if never && ahead => theirs("not in ", "", "only here"),
-        _ if never => theirs("only ", " has it", "only other"),
+        _ if never => theirs("only in ", "", "only there"),
         (ScoreComponent::Name, true) => ours("in its name", "name"),
         (ScoreComponent::Name, false) => theirs("in the name ", "", "name"),
         (ScoreComponent::Description, true) if alone => ours("in its description", "description"),
@@ -161,9 +161,9 @@ mod tests {
 
     #[test]
     fn narrow_reason_is_a_word_instead_of_a_truncated_sentence() {
-        let reason = Reason { before: "only ", after: Some(" has it"), short: "only other" };
-        assert_eq!(reason.text("pdf-forms", 40, "…"), "only pdf-forms has it");
-        assert_eq!(reason.text("release-notes", 17, "…"), "only other has it");
-        assert_eq!(reason.text("release-notes", 16, "…"), "only other");
+        let reason = Reason { before: "only in ", after: Some(""), short: "only there" };
+        assert_eq!(reason.text("pdf-forms", 40, "…"), "only in pdf-forms");
+        assert_eq!(reason.text("release-notes", 17, "…"), "only in the other");
+        assert_eq!(reason.text("release-notes", 16, "…"), "only there");
     }
 }

@@ -19,6 +19,7 @@ use crate::widgets::relative_time::{until_older, until_younger};
 use crate::widgets::scroll::Scroll;
 use crate::widgets::text_width::shown;
 use skills_api::{FacetList, SavedView, facets, sort_runs};
+use skills_base::number::{counted, grouped};
 use skills_config::{RunColumn, RunSettings, RunSort};
 use skills_store::{
     EventKind, RunEvent, RunId, RunPage, RunQuery, RunRecord, TermEffect, with_term, without_each_field,
@@ -76,6 +77,16 @@ pub(super) struct RunList {
 
 fn too_many() -> String {
     format!("more than {} runs match: narrow the filter to mark all", count(MAX_FOUND_RUNS))
+}
+
+/// Describes what a term does to the filter, with the number of runs that have it, if known.
+fn term_note(effect: TermEffect, runs: Option<u64>) -> String {
+    match (effect, runs) {
+        (TermEffect::Narrows, runs) => runs.map(grouped).unwrap_or_default(),
+        (TermEffect::Widens, Some(runs)) => format!("also match: {}", counted(runs, "run")),
+        (TermEffect::Widens, None) => "also match".to_owned(),
+        (TermEffect::Removes, _) => "active; select to remove".to_owned(),
+    }
 }
 
 /// Returns whether an event changes a run, more than by a line of its output.
@@ -279,20 +290,14 @@ impl RunList {
     /// Handles `+`: lets the user choose a value of the run under the cursor, or of other runs, to add to the filter.
     pub fn choose_term(&mut self) -> Vec<Effect> {
         let of_run = self.record().map(terms_of).unwrap_or_default();
-        let mut terms: Vec<(String, String)> = of_run.into_iter().map(|text| (text, String::new())).collect();
+        let mut terms: Vec<(String, Option<u64>)> = of_run.into_iter().map(|text| (text, None)).collect();
         for value in self.facets().facets.iter().flat_map(|facet| &facet.values) {
             if terms.iter().all(|(known, _)| *known != value.term) {
-                let runs = count(usize::try_from(value.runs).unwrap_or(usize::MAX));
-                terms.push((value.term.clone(), runs));
+                terms.push((value.term.clone(), Some(value.runs)));
             }
         }
-        let note = |term: &str, runs: String| match with_term(self.filter.field.text(), term).1 {
-            TermEffect::Narrows => runs,
-            TermEffect::Widens => format!("or, {runs}").trim_end_matches(", ").to_owned(),
-            TermEffect::Removes => "in the filter: removes it".to_owned(),
-        };
         let choices = terms.into_iter().map(|(term, runs)| {
-            let note = note(&term, runs);
+            let note = term_note(with_term(self.filter.field.text(), &term).1, runs);
             (term.clone(), shown(&term), note)
         });
         let choices: Vec<(String, String, String)> = choices.collect();
@@ -485,5 +490,18 @@ impl RunList {
     pub fn wheel(&mut self, rows: isize) {
         self.follow = false;
         self.scroll.roll(rows, self.rows.len());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn note_of_a_term_states_its_effect() {
+        assert_eq!(term_note(TermEffect::Narrows, Some(1234)), "1,234");
+        assert_eq!(term_note(TermEffect::Widens, Some(4)), "also match: 4 runs");
+        assert_eq!(term_note(TermEffect::Widens, None), "also match");
+        assert_eq!(term_note(TermEffect::Removes, Some(4)), "active; select to remove");
     }
 }
