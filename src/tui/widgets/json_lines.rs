@@ -119,6 +119,13 @@ pub fn fields(value: &Value, width: u16, more: &str) -> Vec<RichLine> {
     out
 }
 
+/// Returns whether [`fields`] truncates no text.
+pub fn is_complete(value: &Value, width: u16) -> bool {
+    const MARK: &str = "\u{e000}";
+    let is_cut = |seg: &Seg| seg.role == Role::Warning && seg.text.contains(MARK);
+    !fields(value, width, MARK).iter().any(|line| line.segs.iter().any(is_cut))
+}
+
 fn laid_out(value: &Value, width: u16, more: &str) -> Vec<RichLine> {
     let (lines, role) = match value {
         Value::String(text) if !text.is_empty() => {

@@ -13,6 +13,7 @@ use self::runs::{DetailChange, RunRows};
 use self::texts::Texts;
 use super::parts::{self, Button};
 use crate::action::{Action, Context};
+use crate::keymap::mention;
 use crate::overlay::{Hint, Outcome, Overlay, centered, frame};
 use crate::pane::{Effect, Message, PaneId};
 use crate::run_requests::{RunRequest, RunResponse};
@@ -201,6 +202,10 @@ pub struct BulkDialog {
     notice: Option<String>,
     now: Option<Instant>,
     focus: Focus,
+    /// Whether what all runs have in common, if it does not fit above the list, was shown below it, and whether that is to
+    /// be done.
+    is_head_read: bool,
+    lacks_head: bool,
     /// The visible part of what is shown about the run under the cursor.
     about: Scroll,
     drawn: FrameAreas,
@@ -227,6 +232,8 @@ impl BulkDialog {
             notice: None,
             now: None,
             focus: Focus::Button(0),
+            is_head_read: false,
+            lacks_head: false,
             about: Scroll::default(),
             drawn: FrameAreas::default(),
         };
@@ -252,6 +259,13 @@ impl BulkDialog {
         let is_signal = self.command == CommandName::Signal;
         if let Some((at, why)) = self.texts.invalid_signal().filter(|_| is_signal) {
             (self.focus, self.notice) = (Focus::Text(at), Some(why));
+            return Outcome::Stay;
+        }
+        // A run that is canceled executes nothing.
+        if self.lacks_head && self.command != CommandName::Cancel {
+            let key = mention(Action::PageDown);
+            self.notice =
+                Some(format!("Not all that the runs have in common was shown: {key} scrolls to it."));
             return Outcome::Stay;
         }
         if self.phase == Phase::Choosing && self.runs.unsent() > 0 {
@@ -609,7 +623,9 @@ impl Overlay for BulkDialog {
         let rows = len(self.runs.rows.len());
         let above = end.saturating_sub(y);
         let head_height = head_height(len(head.len()), rows, blank(about.len()), above);
-        about.extend(cut_head(&mut head, usize::from(head_height), painter));
+        let rest = cut_head(&mut head, usize::from(head_height), painter);
+        let is_head_cut = !rest.is_empty();
+        about.extend(rest);
         for line in &head {
             painter.line(inside.x, y, line, inside.width);
             y += 1;
@@ -623,7 +639,9 @@ impl Overlay for BulkDialog {
         self.about.cursor = if about_room > 0 { lines } else { 0 };
         self.about.offset = self.about.offset.min(lines.saturating_sub(self.about.height));
         let is_read = lines <= self.about.offset + self.about.height;
-        if is_read && self.phase == Phase::Choosing && self.runs.review() {
+        self.is_head_read |= is_head_cut && is_read;
+        self.lacks_head = is_head_cut && !self.is_head_read;
+        if is_read && self.phase == Phase::Choosing && self.runs.review(inner) {
             // The title states the number of runs.
             return self.draw(area, painter, now);
         }

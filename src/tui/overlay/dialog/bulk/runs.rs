@@ -251,10 +251,12 @@ impl RunRows {
     }
 
     /// Records that the details of the run under the cursor were shown to their end. Returns whether that includes it.
-    pub fn review(&mut self) -> bool {
+    pub fn review(&mut self, width: u16) -> bool {
         let before = self.included();
-        if let Some(row) = self.rows.get_mut(self.scroll.cursor) {
-            row.reviewed |= row.not_loaded().is_none();
+        if let Some(row) = self.rows.get_mut(self.scroll.cursor)
+            && row.awaits_review()
+        {
+            row.reviewed = row.is_complete(width);
             self.choose();
         }
         self.included() != before
@@ -359,7 +361,11 @@ impl RunRows {
     /// sending, they alone are included.
     pub fn include_changed(&mut self, on: bool, after_sending: bool) {
         for row in &mut self.rows {
-            let stays = row.changed && !matches!(row.outcome, Some(Ok(_)));
+            // What was excluded when the others were sent is not sent now.
+            let is_left_out = after_sending
+                && row.outcome.is_none()
+                && ((row.chosen && !row.included) || (!row.fits && !row.reviewed));
+            let stays = row.changed && !matches!(row.outcome, Some(Ok(_))) && !is_left_out;
             if stays {
                 (row.despite, row.included, row.outcome) = (on, on, None);
             } else if after_sending && row.outcome.is_none() {
@@ -806,6 +812,18 @@ impl Row {
         (checks || self.not_loaded().is_some()) && self.version.is_none() && self.outcome.is_none()
     }
 
+    /// Returns whether its details contain all values completely.
+    fn is_complete(&self, width: u16) -> bool {
+        let width = width.saturating_sub(LABEL);
+        let preview = self.preview.as_ref();
+        let target = preview.and_then(|preview| preview.target.as_ref());
+        let values = [Some(&self.run.inputs), self.run.target.as_ref().filter(|_| !self.decides)];
+        let call = [preview.map(|preview| &preview.inputs), target.map(|target| &target.content)];
+        let mut values = values.into_iter().chain(call).flatten();
+        values.all(|value| json_lines::is_complete(value, width))
+            && target.is_none_or(|target| !target.truncated)
+    }
+
     /// Adds the labels of a run that does not fit into its row.
     fn labels_line(
         &self,
@@ -1126,6 +1144,33 @@ mod tests {
     }
 
     #[test]
+    fn runs_that_were_left_out_are_not_resumed_after_the_others() {
+        let run = |id: &str, to: &str| RunRecord {
+            id: RunId(id.to_owned()),
+            state: RunState::Failed,
+            gate: None,
+            allowed: vec![CommandName::Resume],
+            inputs: json!({ "to": to }),
+            ..approved_in_part()
+        };
+        let runs = [run("a", "ana"), run("b", &"x".repeat(90)), run("c", "cy"), run("d", "di")];
+        let mut rows = RunRows::new(CommandName::Resume, runs.to_vec());
+        for run in &runs {
+            let changed = RunDetail { contract_unchanged: Some(false), ..detail(run) };
+            rows.take_detail(&changed, true, true);
+        }
+        rows.include_changed(true, false);
+        rows.measure(80, 0, true);
+        rows.toggle(2);
+        let included = |rows: &RunRows| rows.rows.iter().map(|row| row.included).collect::<Vec<_>>();
+        assert_eq!(included(&rows), [true, false, false, true]);
+        rows.rows[0].outcome = Some(Ok("resumed".to_owned()));
+        rows.rows[3].outcome = Some(Err("skill changed".to_owned()));
+        rows.include_changed(true, true);
+        assert_eq!((included(&rows), rows.unsent()), (vec![true, false, false, true], 1));
+    }
+
+    #[test]
     fn a_run_that_its_row_does_not_show_completely_is_excluded_until_its_details_were_shown() {
         let run = |id: &str, to: &str| RunRecord {
             id: RunId(id.to_owned()),
@@ -1142,11 +1187,18 @@ mod tests {
         rows.go(1);
         rows.measure(80, 0, true);
         assert_eq!((rows.included(), rows.awaits_review()), (1, true));
-        assert!(rows.review());
+        assert!(rows.review(80));
         assert_eq!((rows.included(), rows.awaits_review()), (2, false));
         rows.go(-1);
         rows.measure(80, 0, true);
         assert_eq!(rows.included(), 2, "it was reviewed");
+        // The details are truncated, too.
+        let mut rows =
+            RunRows::new(CommandName::Resume, vec![run("a", "ana"), run("b", &"May rent\n".repeat(70))]);
+        rows.go(1);
+        rows.measure(80, 0, true);
+        assert_eq!((rows.review(80), rows.included()), (false, 1));
+        assert_eq!((rows.toggle(1), rows.included()), (None, 2));
     }
 
     #[test]
