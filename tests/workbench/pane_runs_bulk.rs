@@ -290,7 +290,7 @@ fn inputs_of_the_run_under_the_cursor_are_complete() {
     let mut harness = opened(&client, 120, 40);
     filter(&mut harness, "state:failed");
     harness.press("* r").wait_for("Resume 1 run ");
-    has(&harness, &["excluded until its details were shown: "]);
+    has(&harness, &["[ ]", "review: "]);
     let shown = |harness: &Harness| {
         let screen = harness.screen();
         // The facets of the list are not part of the dialog.

@@ -638,7 +638,7 @@ impl Overlay for BulkDialog {
         // A text without cursor: the number of its lines, if it does not fit.
         self.about.cursor = if about_room > 0 { lines } else { 0 };
         self.about.offset = self.about.offset.min(lines.saturating_sub(self.about.height));
-        let is_read = lines <= self.about.offset + self.about.height;
+        let is_read = about_room > 0 && lines <= self.about.offset + self.about.height;
         self.is_head_read |= is_head_cut && is_read;
         self.lacks_head = is_head_cut && !self.is_head_read;
         if is_read && self.phase == Phase::Choosing && self.runs.review(inner) {

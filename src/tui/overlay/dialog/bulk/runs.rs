@@ -35,7 +35,7 @@ const FACTS: [&str; 8] =
     ["skill", "step", "waiting for", "continues", "contract", "error", "message", "started by"];
 const UNESSENTIAL: [&str; 3] = ["error", "message", "started by"];
 /// Begins the row of a run that it does not show completely.
-const UNTIL_REVIEWED: &str = "excluded until its details were shown: ";
+const UNTIL_REVIEWED: &str = "review: ";
 /// Begins the row of a run that continues with the contract of its launch.
 const DESPITE: &str = "with the contract of the launch  ";
 /// Number of characters of a digest in a row.
@@ -268,7 +268,10 @@ impl RunRows {
         for row in &mut self.rows {
             // A run that is canceled executes nothing.
             let prefix = if row.despite { cells(DESPITE) } else { 0 };
-            row.fits = self.command == CommandName::Cancel || prefix + row.essential <= available;
+            // The ellipsis of a row that is cut takes a cell.
+            let is_cut = prefix + cells(&row.text) > available;
+            let is_shown = prefix + row.essential + u16::from(is_cut) <= available;
+            row.fits = self.command == CommandName::Cancel || is_shown;
         }
         if choosing {
             self.choose();
@@ -500,11 +503,17 @@ impl RunRows {
         });
         row.changed = command == CommandName::Resume && detail.contract_unchanged == Some(false);
         let mut change = DetailChange::Nothing;
+        let was_included = row.included;
+        if moved {
+            // Only the person includes it again, also after a state in which it took no command.
+            (row.included, row.chosen, row.reviewed) = (false, true, false);
+        }
         if row.blocked.is_some() || (row.changed && !row.despite && first) {
             row.included = false;
-        } else if moved && (row.included || was_not_loaded) {
-            (row.included, row.chosen, row.reviewed) = (false, true, false);
-            change = DetailChange::Moved;
+        } else if moved {
+            if was_included || was_not_loaded {
+                change = DetailChange::Moved;
+            }
         } else if was_not_loaded {
             (row.included, row.chosen) = (choosing, !choosing);
         }
@@ -1298,8 +1307,19 @@ mod tests {
         };
         let mut rows = RunRows::new(CommandName::Resume, vec![failed.clone()]);
         assert_eq!(rows.take_detail(&detail(&failed), true, true), DetailChange::Nothing);
-        let again = RunRecord { since_ms: failed.since_ms + 1, inputs: json!({"to": "EVIL"}), ..failed };
+        let again =
+            RunRecord { since_ms: failed.since_ms + 2, inputs: json!({"to": "EVIL"}), ..failed.clone() };
+        // Between both states it takes no command.
+        let running =
+            RunRecord { state: RunState::Running, since_ms: 1, allowed: Vec::new(), ..failed.clone() };
+        let mut others = RunRows::new(CommandName::Resume, vec![failed.clone()]);
+        for state in [&failed, &running, &again] {
+            others.take_detail(&detail(state), true, true);
+            others.measure(120, 0, true);
+        }
+        assert_eq!(others.included(), 0);
         assert_eq!(rows.take_detail(&detail(&again), true, true), DetailChange::Moved);
+        rows.measure(120, 0, true);
         assert_eq!(rows.included(), 0);
         rows.toggle(0);
         let Some(RunCommand::Resume { since_ms, .. }) =
