@@ -374,7 +374,9 @@ async fn caller_executes_only_its_own_run() {
 async fn a_caller_that_leaves_does_not_interrupt_its_run() {
     let (store, doer) = (memory(), Doer::new());
     let execute: Arc<dyn Execute> = Arc::new(Does(doer.clone(), store.clone()));
-    let (stop, leases, permits) = (CancellationToken::new(), settings(1).leases, CallerPermits::new(2));
+    // A lease that expires under load would start the run again.
+    let leases = LeaseSettings { lease: Duration::from_secs(60), ..settings(1).leases };
+    let (stop, permits) = (CancellationToken::new(), CallerPermits::new(2));
     let work = |n: usize, leave: &CancellationToken| {
         let (store, execute, leave) = (store.clone(), execute.clone(), leave.clone());
         let (permits, stop) = (&permits, &stop);
