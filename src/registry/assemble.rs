@@ -38,7 +38,7 @@ pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalog {
     let mut records: Vec<_> = records.collect();
     records.sort_by_cached_key(|(_, ((root, location), _))| (*root, depth(location)));
     // Compared by bytes: a real path has one form, and comparing components would dominate the time of this function.
-    let mut places: Places<'_> = HashMap::new();
+    let mut places: ListedPaths<'_> = HashMap::new();
     let ordered = || records.iter().enumerate();
     let in_folder = ordered().filter(|(_, (_, (_, record)))| record.linked_from.is_none());
     let linked = ordered().filter(|(_, (_, (_, record)))| record.linked_from.is_some());
@@ -46,7 +46,7 @@ pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalog {
     for (order, &(place, (key, record))) in in_folder.chain(linked) {
         let (root, location) = key;
         let rank = (record.is_link_elsewhere(), tree.roots[*root].spec.project.is_some(), order);
-        let this = Place { location, place, rank };
+        let this = ListedPath { location, place, rank };
         let file = file_of(record, &places);
         let listed = places.entry(file).or_insert(this);
         if rank < listed.rank {
@@ -102,7 +102,7 @@ fn listed_root(root: &ScannedRoot, counts: bool, live: bool) -> Root {
 
 /// The path at which a real file is listed.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct ListedPath<'a> {
     location: &'a Path,
     /// Position among the records.
     place: usize,
@@ -115,10 +115,10 @@ struct Place<'a> {
 type MainFile<'a> = (&'a OsStr, Option<&'a OsStr>);
 
 /// Where each main file is listed.
-type Places<'a> = HashMap<MainFile<'a>, Place<'a>>;
+type ListedPaths<'a> = HashMap<MainFile<'a>, ListedPath<'a>>;
 
 /// Returns the main file of a record. `places` contains those that are not links.
-fn file_of<'a>(record: &'a Record, places: &Places<'a>) -> MainFile<'a> {
+fn file_of<'a>(record: &'a Record, places: &ListedPaths<'a>) -> MainFile<'a> {
     let real = record.real.as_os_str();
     let folder = record.linked_from.as_deref().filter(|_| !places.contains_key(&(real, None)));
     (real, folder.map(Path::as_os_str))
@@ -148,7 +148,7 @@ impl Loser<'_> {
 }
 
 /// Returns the links to folders with files, by target, root and path. `places` has the location of each real file.
-fn folder_links(tree: &Tree, places: &Places<'_>, counts: impl Fn(usize) -> bool) -> Vec<FolderLink> {
+fn folder_links(tree: &Tree, places: &ListedPaths<'_>, counts: impl Fn(usize) -> bool) -> Vec<FolderLink> {
     let links: Vec<_> = tree.links.iter().filter(|((root, _), _)| counts(*root)).collect();
     if links.is_empty() {
         return Vec::new();
@@ -177,12 +177,12 @@ fn folder_links(tree: &Tree, places: &Places<'_>, counts: impl Fn(usize) -> bool
 }
 
 /// Returns the paths through links to the files, a limited number for each: those through the nearest folders.
-fn linked_paths(links: &[FolderLink], places: &Places<'_>, tree: &Tree) -> Vec<Alias> {
+fn linked_paths(links: &[FolderLink], places: &ListedPaths<'_>, tree: &Tree) -> Vec<Alias> {
     let mut aliases = Vec::new();
     if links.is_empty() {
         return aliases;
     }
-    for (&(real, linked_from), &Place { location, .. }) in places {
+    for (&(real, linked_from), &ListedPath { location, .. }) in places {
         // A file to which only links lead has a path in the folder of each link.
         let file = linked_from.map(|folder| Path::new(folder).join(location.file_name().unwrap_or_default()));
         let file = file.as_deref().unwrap_or(Path::new(real));

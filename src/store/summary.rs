@@ -20,6 +20,11 @@ impl RunRecord {
         self.target.as_ref().is_some_and(|target| target.get("content").is_none())
     }
 
+    /// Returns whether a list leaves out values that distinguish it from other runs.
+    pub fn lacks_values(&self) -> bool {
+        self.lacks_inputs() || self.lacks_target_content()
+    }
+
     /// Returns whether another record of the run describes the same state. The inputs change only when the run is resumed,
     /// which ends the state or a pause.
     pub fn is_in_same_state(&self, other: &Self) -> bool {

@@ -322,8 +322,11 @@ fn common_values_of_marked_runs_are_complete_or_scroll() {
     harness.press("* r").wait_for("Resume 1 run");
     has(&harness, &["this run", "Payment R-9", "field00=", "more lines below the list", "more below"]);
     assert!(!harness.screen().contains("contract  "), "{}", harness.screen());
+    harness.press("ctrl-s");
+    has(&harness, &["What the runs have in common was not shown completely: scroll to its end"]);
     harness.press(&"pagedown ".repeat(60));
     has(&harness, &["started by    ana"]);
+    harness.press("ctrl-s").wait_for("Sending in");
 }
 
 /// Failed runs of two reasons, of which the service returns the first thousand at once, and one that waits.

@@ -264,8 +264,8 @@ impl BulkDialog {
         // A run that is canceled executes nothing.
         if self.lacks_head && self.command != CommandName::Cancel {
             let key = mention(Action::PageDown);
-            self.notice =
-                Some(format!("Not all that the runs have in common was shown: {key} scrolls to it."));
+            let why = "What the runs have in common was not shown completely";
+            self.notice = Some(format!("{why}: scroll to its end ({key}), or enlarge the window."));
             return Outcome::Stay;
         }
         if self.phase == Phase::Choosing && self.runs.unsent() > 0 {

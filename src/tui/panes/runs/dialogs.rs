@@ -134,8 +134,7 @@ impl Dialogs {
         // What would be executed, whether the skill changed, and inputs that the list leaves out are shown before anything
         // is sent.
         let checks = matches!(command, CommandName::Approve | CommandName::Deny | CommandName::Resume);
-        let lacks_values = |run: &RunRecord| run.lacks_inputs() || run.lacks_target_content();
-        let is_read = |run: &&RunRecord| (checks || lacks_values(run)) && run.allowed.contains(&command);
+        let is_read = |run: &&RunRecord| (checks || run.lacks_values()) && run.allowed.contains(&command);
         let first = runs.iter().filter(is_read).take(MAX_BULK_DECISIONS);
         let ids: Vec<RunId> = first.map(|run| run.id.clone()).collect();
         let mut out = vec![open(DialogSpec::Bulk { command, runs, ticket })];

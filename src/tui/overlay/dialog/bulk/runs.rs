@@ -26,6 +26,8 @@ use skills_store::{RunId, RunRecord, failure_kind};
 
 /// Why a run is not included whose inputs the list leaves out.
 const INPUTS_NOT_LOADED: &str = "excluded: its inputs are not loaded (too long for the list)";
+/// The same for the content of its target.
+const TARGET_NOT_LOADED: &str = "excluded: its target is not loaded (too long for the list)";
 /// Why a run is not decided yet.
 const CALL_NOT_LOADED: &str = "excluded: what it would execute is not loaded";
 /// What the launcher chose and what would be executed, which is shown completely if it is the same in all runs.
@@ -266,11 +268,11 @@ impl RunRows {
     pub fn measure(&mut self, width: u16, clock: i64, choosing: bool) {
         let available = self.columns(width, clock).text(width);
         for row in &mut self.rows {
-            // A run that is canceled executes nothing.
             let prefix = if row.despite { cells(DESPITE) } else { 0 };
             // The ellipsis of a row that is cut takes a cell.
             let is_cut = prefix + cells(&row.text) > available;
             let is_shown = prefix + row.essential + u16::from(is_cut) <= available;
+            // A run that is canceled executes nothing.
             row.fits = self.command == CommandName::Cancel || is_shown;
         }
         if choosing {
@@ -364,13 +366,13 @@ impl RunRows {
     /// sending, they alone are included.
     pub fn include_changed(&mut self, on: bool, after_sending: bool) {
         for row in &mut self.rows {
-            // What was excluded when the others were sent is not sent now.
-            let is_left_out = after_sending
-                && row.outcome.is_none()
-                && ((row.chosen && !row.included) || (!row.fits && !row.reviewed));
+            // A row that was not shown completely when the others were sent is not sent now.
+            let is_left_out = after_sending && row.outcome.is_none() && !row.fits && !row.reviewed;
             let stays = row.changed && !matches!(row.outcome, Some(Ok(_))) && !is_left_out;
             if stays {
-                (row.despite, row.included, row.outcome) = (on, on, None);
+                // What the person excluded, or has to review again, stays excluded.
+                let included = on && (row.included || !row.chosen);
+                (row.despite, row.included, row.outcome) = (on, included, None);
             } else if after_sending && row.outcome.is_none() {
                 (row.included, row.chosen) = (false, true);
             }
@@ -395,12 +397,7 @@ impl RunRows {
     pub fn toggle(&mut self, at: usize) -> Option<String> {
         let row = self.rows.get_mut(at)?;
         if row.blocked.is_none() && row.not_loaded().is_some() {
-            let why = if lacks_values(&row.run) {
-                "Its inputs are not loaded yet: the cursor on the run loads them."
-            } else {
-                "What it would execute is not loaded yet: the cursor on the run loads it."
-            };
-            return Some(why.to_owned());
+            return Some(format!("{} not loaded yet: move the cursor to the run.", row.missing()));
         }
         if row.changed && !row.despite {
             let key = mention(Action::AllowChangedSkill);
@@ -479,7 +476,7 @@ impl RunRows {
             return DetailChange::Nothing;
         }
         let first = row.version.is_none();
-        let was_not_loaded = lacks_values(&row.run) || (first && row.not_loaded().is_some());
+        let was_not_loaded = row.run.lacks_values() || (first && row.not_loaded().is_some());
         // A run that was resumed and failed again may have other inputs.
         let is_of_state = matches!(command, CommandName::Resume | CommandName::Signal);
         let moved = gate_key(&row.run) != gate_key(&detail.run)
@@ -493,7 +490,7 @@ impl RunRows {
         }
         row.version = Some(detail.contract_version.clone());
         let unreadable = row.not_loaded().map(|_| {
-            let what = if lacks_values(&row.run) { "its inputs" } else { "what it would execute" };
+            let what = if row.run.lacks_values() { "its inputs" } else { "what it would execute" };
             format!("excluded: {what} cannot be read")
         });
         row.blocked = blocked(&row.run, command).or(unreadable).or_else(|| {
@@ -584,7 +581,9 @@ impl RunRows {
                 );
                 Some((text, Role::Warning))
             }
-            (None, None) if lacks_values(&row.run) => Some((INPUTS_NOT_LOADED.to_owned(), Role::Warning)),
+            (None, None) if row.run.lacks_values() => {
+                row.not_loaded().map(|why| (why.to_owned(), Role::Warning))
+            }
             _ => None,
         };
         let mut labeled = |label: &str, segs: Vec<Seg>, out: &mut Vec<RichLine>| {
@@ -598,7 +597,7 @@ impl RunRows {
             return out;
         }
         if !self.decides() {
-            if !lacks_values(&row.run) {
+            if !row.run.lacks_values() {
                 // The row may end before them.
                 labeled(&id, vec![Seg::new(shown(row.run.title_or_skill()), Role::Text)], &mut out);
                 let shows_all = parts::shows_all(&row.run.id, painter);
@@ -770,7 +769,7 @@ impl Row {
             reviewed: false,
             deviations: Vec::new(),
             chosen: false,
-            included: blocked.is_none() && !lacks_values(&run) && !decides,
+            included: blocked.is_none() && !run.lacks_values() && !decides,
             blocked,
             decides,
             call: Value::Null,
@@ -807,10 +806,24 @@ impl Row {
         !self.fits && !self.reviewed && !self.chosen && !self.stays_excluded()
     }
 
-    /// Returns what excludes it until it is loaded: its inputs, or, for a decision, what would be executed.
+    /// Returns what is not loaded, as the beginning of a sentence.
+    fn missing(&self) -> &'static str {
+        if self.run.lacks_inputs() {
+            "Its inputs are"
+        } else if self.run.lacks_target_content() {
+            "Its target is"
+        } else {
+            "What it would execute is"
+        }
+    }
+
+    /// Returns what excludes it until it is loaded: its inputs or target, or, for a decision, what would be executed.
     fn not_loaded(&self) -> Option<&'static str> {
-        if lacks_values(&self.run) {
+        if self.run.lacks_inputs() {
             return Some(INPUTS_NOT_LOADED);
+        }
+        if self.run.lacks_target_content() {
+            return Some(TARGET_NOT_LOADED);
         }
         (self.decides && self.preview.is_none()).then_some(CALL_NOT_LOADED)
     }
@@ -972,11 +985,6 @@ fn call_facts(preview: &DecisionPreview, run: &RunRecord) -> Vec<(&'static str, 
 /// Returns the names of the facts in which a call differs from another one.
 fn deviations(own: &[(&'static str, String)], other: &[(&'static str, String)]) -> Vec<&'static str> {
     own.iter().zip(other).filter(|(own, other)| own.1 != other.1).map(|(own, _)| own.0).collect()
-}
-
-/// Returns whether a list leaves out values of a run that distinguish it from others.
-fn lacks_values(run: &RunRecord) -> bool {
-    run.lacks_inputs() || run.lacks_target_content()
 }
 
 /// Returns the inputs of each call on one line, with a prefix; empty if the calls do not differ.
@@ -1152,17 +1160,35 @@ mod tests {
         assert_eq!(included(&rows), [false, false, true, true]);
     }
 
-    #[test]
-    fn runs_that_were_left_out_are_not_resumed_after_the_others() {
-        let run = |id: &str, to: &str| RunRecord {
+    /// Returns a failed run.
+    fn failed(id: &str, to: &str) -> RunRecord {
+        RunRecord {
             id: RunId(id.to_owned()),
             state: RunState::Failed,
             gate: None,
             allowed: vec![CommandName::Resume],
             inputs: json!({ "to": to }),
             ..approved_in_part()
-        };
-        let runs = [run("a", "ana"), run("b", &"x".repeat(90)), run("c", "cy"), run("d", "di")];
+        }
+    }
+
+    #[test]
+    fn a_changed_skill_does_not_include_a_run_that_has_to_be_reviewed_again() {
+        let run = failed("a", "ana");
+        let changed = |run: &RunRecord| RunDetail { contract_unchanged: Some(false), ..detail(run) };
+        let mut rows = RunRows::new(CommandName::Resume, vec![run.clone()]);
+        rows.take_detail(&changed(&run), true, true);
+        let again = RunRecord { since_ms: 5, inputs: json!({ "to": "mallory" }), ..run };
+        rows.take_detail(&changed(&again), true, true);
+        rows.include_changed(true, false);
+        rows.measure(80, 0, true);
+        assert_eq!(rows.included(), 0);
+        assert_eq!((rows.toggle(0), rows.included()), (None, 1));
+    }
+
+    #[test]
+    fn runs_that_were_left_out_are_not_resumed_after_the_others() {
+        let runs = [failed("a", "ana"), failed("b", &"x".repeat(90)), failed("c", "cy"), failed("d", "di")];
         let mut rows = RunRows::new(CommandName::Resume, runs.to_vec());
         for run in &runs {
             let changed = RunDetail { contract_unchanged: Some(false), ..detail(run) };
@@ -1181,16 +1207,8 @@ mod tests {
 
     #[test]
     fn a_run_that_its_row_does_not_show_completely_is_excluded_until_its_details_were_shown() {
-        let run = |id: &str, to: &str| RunRecord {
-            id: RunId(id.to_owned()),
-            state: RunState::Failed,
-            gate: None,
-            allowed: vec![CommandName::Resume],
-            inputs: json!({ "to": to }),
-            ..approved_in_part()
-        };
         let long = format!("{} Mallory", "x".repeat(90));
-        let mut rows = RunRows::new(CommandName::Resume, vec![run("a", "ana"), run("b", &long)]);
+        let mut rows = RunRows::new(CommandName::Resume, vec![failed("a", "ana"), failed("b", &long)]);
         rows.measure(80, 0, true);
         assert_eq!((rows.included(), rows.awaits_review()), (1, true));
         rows.go(1);
@@ -1202,8 +1220,10 @@ mod tests {
         rows.measure(80, 0, true);
         assert_eq!(rows.included(), 2, "it was reviewed");
         // The details are truncated, too.
-        let mut rows =
-            RunRows::new(CommandName::Resume, vec![run("a", "ana"), run("b", &"May rent\n".repeat(70))]);
+        let mut rows = RunRows::new(
+            CommandName::Resume,
+            vec![failed("a", "ana"), failed("b", &"May rent\n".repeat(70))],
+        );
         rows.go(1);
         rows.measure(80, 0, true);
         assert_eq!((rows.review(80), rows.included()), (false, 1));
