@@ -490,7 +490,11 @@ impl RunRows {
         }
         row.version = Some(detail.contract_version.clone());
         let unreadable = row.not_loaded().map(|_| {
-            let what = if row.run.lacks_values() { "its inputs" } else { "what it would execute" };
+            let what = match (row.run.lacks_inputs(), row.run.lacks_target_content()) {
+                (true, _) => "its inputs",
+                (false, true) => "its target",
+                (false, false) => "what it would execute",
+            };
             format!("excluded: {what} cannot be read")
         });
         row.blocked = blocked(&row.run, command).or(unreadable).or_else(|| {
@@ -924,12 +928,10 @@ impl Row {
                 x += width + 2;
             }
         }
-        let deviates = || {
-            let key = painter.key_word(Action::Mark, &CONTEXTS);
-            format!("excluded: other {} ({key} includes it)", self.deviations.join(", "))
-        };
         let own = match (&self.outcome, self.included) {
-            (None, false) if !self.chosen && !self.deviations.is_empty() => deviates(),
+            (None, false) if !self.chosen && !self.deviations.is_empty() => {
+                format!("excluded: other {}", self.deviations.join(", "))
+            }
             (None, false) if self.awaits_review() => format!("{UNTIL_REVIEWED}{}", self.text),
             (None, true) if !self.deviations.is_empty() => {
                 format!("other {}  {}", self.deviations.join(", "), self.text)
