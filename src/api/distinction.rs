@@ -237,8 +237,7 @@ impl<'v> Differences<'v> {
         if left > 0 {
             part += &format!("… {left} more characters");
         }
-        let shown = if value.is_string() { safe_text::field(&part) } else { part };
-        format!("{}={shown}", safe_text::field(name))
+        field(name, value, part)
     }
 
     /// Returns the fields of one object that differ, as `name=value`; empty for a field without a value.
@@ -303,6 +302,11 @@ fn named(name: &str, value: &Value, same: usize) -> String {
     if length > from + left {
         part.push('…');
     }
+    field(name, value, part)
+}
+
+/// Returns `name=part` for a part of a value.
+fn field(name: &str, value: &Value, part: String) -> String {
     let shown = if value.is_string() { safe_text::field(&part) } else { part };
     format!("{}={shown}", safe_text::field(name))
 }

@@ -52,7 +52,9 @@ pub(super) struct Row {
     pub run: RunRecord,
     /// What distinguishes it from the others.
     pub text: String,
-    /// Width of the beginning of the text that has to be read before the command is sent.
+    /// Width of the text.
+    width: u16,
+    /// Width of its beginning that has to be read before the command is sent.
     essential: u16,
     /// Whether that fits into the row.
     fits: bool,
@@ -212,6 +214,7 @@ impl RunRows {
             row.essential = cells(all.join("  ").trim_end());
             all.extend(others.into_iter().map(|fact| fact.1));
             row.text = all.join("  ");
+            row.width = cells(&row.text);
         }
     }
 
@@ -270,8 +273,9 @@ impl RunRows {
         for row in &mut self.rows {
             let prefix = if row.despite { cells(DESPITE) } else { 0 };
             // The ellipsis of a row that is cut takes a cell.
-            let is_cut = prefix + cells(&row.text) > available;
-            let is_shown = prefix + row.essential + u16::from(is_cut) <= available;
+            let width = |own: u16| own.saturating_add(prefix);
+            let is_cut = width(row.width) > available;
+            let is_shown = width(row.essential).saturating_add(u16::from(is_cut)) <= available;
             // A run that is canceled executes nothing.
             row.fits = self.command == CommandName::Cancel || is_shown;
         }
@@ -768,6 +772,7 @@ impl Row {
         let decides = matches!(command, CommandName::Approve | CommandName::Deny);
         Self {
             text: String::new(),
+            width: 0,
             essential: 0,
             fits: true,
             reviewed: false,
@@ -1221,6 +1226,13 @@ mod tests {
         rows.go(-1);
         rows.measure(80, 0, true);
         assert_eq!(rows.included(), 2, "it was reviewed");
+        // The width of a very long text is limited to the largest number.
+        let texts: Map<String, Value> =
+            (0..40).map(|n| (format!("text{n}"), json!(format!("{n}{}", "x".repeat(2_500))))).collect();
+        let longest = RunRecord { inputs: Value::Object(texts), ..failed("b", "bo") };
+        let mut rows = RunRows::new(CommandName::Resume, vec![failed("a", "ana"), longest]);
+        rows.measure(80, 0, true);
+        assert_eq!((rows.rows[1].essential, rows.included()), (u16::MAX, 1));
         // The details are truncated, too.
         let mut rows = RunRows::new(
             CommandName::Resume,
